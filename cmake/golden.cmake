@@ -1,0 +1,36 @@
+# Golden tests: the program's logits against the float64 oracle (tests/golden/), and the oracle against other programs.
+# The tolerances are about four times what a float32 NumPy forward pass differs by. Needs Debian's NumPy, hence /usr/bin.
+find_program(PYTHON3 python3 PATHS /usr/bin NO_DEFAULT_PATH)
+if(NOT PYTHON3)
+  message(FATAL_ERROR "/usr/bin/python3 is missing (try: scripts/install_packages.sh test)")
+endif()
+
+set(golden_dir ${PROJECT_SOURCE_DIR}/tests/golden)
+set(golden_environment PYTHONDONTWRITEBYTECODE=1 OMP_NUM_THREADS=1)
+add_test(NAME golden.oracle COMMAND ${PYTHON3} ${golden_dir}/check_oracle.py)
+set_tests_properties(golden.oracle PROPERTIES LABELS golden TIMEOUT 120 ENVIRONMENT "${golden_environment}")
+
+# kvasir_golden(NAME MODEL TOLERANCE [options of compare_logits.py]); a model that is absent is a skip.
+function(kvasir_golden name model tolerance)
+  add_test(NAME golden.${name} COMMAND ${PYTHON3} ${golden_dir}/compare_logits.py
+    --program $<TARGET_FILE:kvasir> --model ${model} --tolerance ${tolerance} ${ARGN})
+  set_tests_properties(golden.${name} PROPERTIES
+    LABELS golden SKIP_RETURN_CODE 77 TIMEOUT 300 ENVIRONMENT "${golden_environment}")
+endfunction()
+
+kvasir_golden(tales tales 1e-4
+  --ids 0,3071,17,402,402,4095,1,2200,909,58,3330,12,777,1500,2999,6,640,3581,44,1023,17)
+kvasir_golden(tales_gpt2 tales-gpt2 1e-4
+  --ids 0,915,4095,33,2048,2,1707,3600,71,510,71,2801,129,4000,8,1333,2490,611,3,3777,256)
+kvasir_golden(stories260K data:models/stories260K/stories260K.bin 1e-4
+  --ids 1,403,407,261,378,432,7,511,90,345,12,288,261,199,466,3,54,317,421,100,238)
+kvasir_golden(stories260K_v1 data:models/stories260K/stories260K_v1.bin 1e-4
+  --ids 1,385,328,432,261,280,305,330,272,414,444,5,511,66,139,201,377,14,493,250,81)
+kvasir_golden(tiny_random_gpt2 data:models/tiny-random-gpt2 1e-6
+  --ids 98,500,999,321,7,64,128,256,512,3,3,847,40,611,905,222,730,19,401,566,0)
+kvasir_golden(gpt_nano_sort data:models/gpt-nano-sort 1e-5)
+
+# Long enough to cross attention tiles (64 positions) and prefill chunks (256).
+kvasir_golden(tales_300 tales 1.5e-4 --count 300)
+kvasir_golden(tales_gpt2_300 tales-gpt2 1.5e-4 --count 300)
+kvasir_golden(stories260K_300 data:models/stories260K/stories260K.bin 1.5e-4 --count 300)

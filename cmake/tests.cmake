@@ -1,0 +1,23 @@
+# Unit tests sit beside their sources; a suite whose name starts with Threads carries the label `threads` (what TSan
+# runs), one that starts with Slow the label `slow`, one that starts with Golden the label `golden`; the rest is `fast`.
+find_package(GTest REQUIRED)
+include(GoogleTest)
+
+file(GLOB_RECURSE test_sources CONFIGURE_DEPENDS
+  ${PROJECT_SOURCE_DIR}/src/*_test.cc ${PROJECT_SOURCE_DIR}/tests/*_test.cc)
+add_executable(kvasir_tests ${test_sources})
+target_include_directories(kvasir_tests PRIVATE
+  ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR})
+target_link_libraries(kvasir_tests PRIVATE kvasir_lib GTest::gmock GTest::gtest GTest::gtest_main fmt::fmt nlohmann_json::nlohmann_json
+  PkgConfig::PCRE2 PkgConfig::XXHASH)
+# Tests find the program, the shipped models and, where it exists, the folder of outside data through these.
+target_compile_definitions(kvasir_tests PRIVATE
+  KVASIR_SOURCE_DIR="${PROJECT_SOURCE_DIR}" KVASIR_PROGRAM="$<TARGET_FILE:kvasir>")
+add_dependencies(kvasir_tests kvasir)
+
+gtest_discover_tests(kvasir_tests TEST_FILTER "-Threads*:Slow*:Golden*" PROPERTIES LABELS fast DISCOVERY_TIMEOUT 60)
+gtest_discover_tests(kvasir_tests TEST_FILTER "Threads*" PROPERTIES LABELS threads DISCOVERY_TIMEOUT 60)
+gtest_discover_tests(kvasir_tests TEST_FILTER "Golden*" PROPERTIES LABELS golden DISCOVERY_TIMEOUT 60)
+gtest_discover_tests(kvasir_tests TEST_FILTER "Slow*" PROPERTIES LABELS slow TIMEOUT 1500 DISCOVERY_TIMEOUT 60)
+
+include(cmake/golden.cmake)

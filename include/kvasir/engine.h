@@ -1,0 +1,124 @@
+// Running a model: an Engine has threads and scratch memory, a Session is one sequence with its cache.
+// Sampling and text are in generate.h.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <kvasir/kv_cache.h>
+#include <kvasir/model.h>
+#include <kvasir/result.h>
+
+namespace kvasir {
+
+class Layout;
+struct LayoutInfo;
+struct EngineImpl;
+
+struct EngineOptions {
+  int threads = 0;          ///< 0: min(CPU affinity, cgroup quota, physical cores)
+  int prefill_chunk = 256;  ///< prompt tokens of one sequence in one pass; results do not depend on it
+};
+
+struct SessionOptions {
+  std::string layout = "grow";   ///< a name of `kvasir plan --help`'s list
+  int ctx = 0;                   ///< the most positions; 0: the model's own limit
+  std::string kv_type_k = "f32", kv_type_v = "f32";
+};
+
+/// What a session's cache costs. All bytes are exact.
+struct CacheStats {
+  std::string layout, kv_type_k, kv_type_v;
+  size_t bytes = 0;            ///< allocated now
+  size_t predicted_bytes = 0;  ///< what the layout said that so many positions take
+  size_t peak_bytes = 0;       ///< the most at any moment, old + new while growing
+  int capacity = 0;            ///< positions that fit what is allocated
+  int growths = 0;
+  size_t copied_rows = 0;      ///< positions copied by growing
+  int64_t saturated = 0;       ///< values that the KV type could not hold
+};
+
+/// One sequence: its tokens, its cache, its position. Move-only; used by one thread at a time.
+class Session {
+ public:
+  Session(Session&&) noexcept;
+  Session& operator=(Session&&) noexcept;
+  ~Session();
+
+  std::span<const int> tokens() const { return tokens_; }
+  /// The position of the next token.
+  int pos() const { return static_cast<int>(tokens_.size()); }
+  int ctx() const { return ctx_; }
+  /// Forgets tokens from position `length` on; exact. Errors: length out of range.
+  Result<void> truncate(int length);
+  /// Forgets everything, keeps the memory.
+  void clear();
+  CacheStats cache_stats() const;
+
+ private:
+  friend class Engine;
+  friend struct EngineImpl;
+  Session() = default;
+  std::unique_ptr<Layout> cache_;
+  std::vector<int> tokens_;
+  int ctx_ = 0, reached_ = 0;  // the most positions allowed; held so far
+};
+
+/// Tokens for one session of a step.
+struct Feed {
+  Session* session = nullptr;
+  std::span<const int> tokens;
+  bool all_logits = false;  ///< logits of every one of these tokens instead of the last only
+  bool hidden = false;      ///< the final-norm state of every token too (one feed at a time)
+};
+
+/// What a step gave, rows in the order of the feeds.
+struct StepOutput {
+  std::vector<float> logits;  ///< [wanted tokens][vocab]
+  std::vector<float> hidden;  ///< [tokens][hidden] after the final norm, of feeds that ask for it
+};
+
+enum class Pooling { mean, last };
+
+/// Used by one thread at a time; sessions belong to the engine's model, not to the engine.
+class Engine {
+ public:
+  static Result<std::unique_ptr<Engine>> create(std::shared_ptr<const Model> model, const EngineOptions& options = {});
+  ~Engine();
+
+  const Model& model() const { return *model_; }
+  int threads() const;
+  /// The CPU path in use: "avx512".
+  std::string cpu() const;
+
+  /// Errors: unknown layout or type, ctx above the model's limit, no memory.
+  Result<Session> open_session(const SessionOptions& options = {}) const;
+  /// The same with a layout of the caller's own, registered or not; options.layout is not looked at.
+  Result<Session> open_session(const LayoutInfo& layout, const SessionOptions& options) const;
+
+  /// Appends every feed's tokens to its session, in chunks, all feeds in the same passes. On error the sessions are as
+  /// they were. Errors: no tokens, an id out of range, more tokens than fit the context (both numbers are named).
+  Result<void> step(std::span<const Feed> feeds, StepOutput* out);
+  /// One prompt: step() with one feed.
+  Result<void> prefill(Session& session, std::span<const int> tokens, StepOutput* out);
+  /// One token for each of B sessions, of any lengths; out->logits is [B][vocab].
+  Result<void> decode_step(std::span<Session* const> sessions, std::span<const int> tokens, StepOutput* out);
+
+  /// The textbook's form: B sequences of equal length in one KVCache of batch B. `tokens` is [B][n]; logits [B][vocab].
+  Result<void> prefill(KVCache& cache, std::span<const int> tokens, StepOutput* out);
+  Result<void> decode_step(KVCache& cache, std::span<const int> tokens, StepOutput* out);
+
+  /// A text as one vector of `hidden` floats: the mean (or last) of the final-norm states, L2-normalised. Clears the
+  /// session before and after. Errors: a session that is mid-conversation, no tokens, more than fit.
+  Result<std::vector<float>> embed(Session& session, std::span<const int> tokens, Pooling pooling = Pooling::mean);
+
+ private:
+  Engine();
+  std::shared_ptr<const Model> model_;
+  std::unique_ptr<EngineImpl> impl_;
+};
+
+}  // namespace kvasir

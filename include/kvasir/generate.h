@@ -1,0 +1,69 @@
+// Text from a session: sampling, stopping, streaming, statistics, the receipt.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <kvasir/engine.h>
+
+namespace kvasir {
+
+struct GenerateOptions {
+  SamplingParams sampling;
+  int max_tokens = -1;            ///< -1: until the end of text or of the context; 0 is refused
+  std::vector<std::string> stop;  ///< the text ends before the first of these
+  bool ignore_eos = false;
+  bool receipt = false;           ///< needs the model's fingerprint, which reads all weights once
+  /// Called with whole UTF-8 characters as they come; false ends the generation (reason "cancelled").
+  std::function<bool(std::string_view)> on_text;
+};
+
+struct GenStats {
+  double ttft_ms = 0;        ///< from the call to the first token
+  double prefill_tok_s = 0;  ///< prompt tokens over the time of prefill
+  double decode_tok_s = 0;   ///< tokens after the first over their time; 0 when there was one
+  CacheStats cache;
+  size_t peak_rss_bytes = 0, weights_bytes = 0;
+  int threads = 0;
+  std::string cpu, weights;
+};
+
+struct Generation {
+  std::string text;
+  std::vector<int> tokens;  ///< generated ids, an end-of-text id included
+  int prompt_tokens = 0, cached_tokens = 0;
+  std::string stop_reason;  ///< "eos", "stop", "length", "cancelled"
+  std::string receipt;      ///< 32 hex digits, when asked for
+  GenStats stats;
+};
+
+/// Continues the session with the prompt's tokens and then generates. Errors: an empty prompt, one that does not fit the
+/// context (refused before the forward pass, with both numbers), a bad parameter.
+Result<Generation> generate(Engine& engine, Session& session, std::span<const int> prompt,
+                            const GenerateOptions& options);
+
+/// The token that these logits and parameters choose. `recent` are the tokens so far, `position` that of the new token,
+/// `choice` tells parallel samples of one prompt apart. Errors: no finite logit.
+Result<int> sample(std::span<const float> logits, const SamplingParams& params, std::span<const int> recent,
+                   int position, int choice = 0);
+
+/// Checks ranges. Errors: the parameter, its value and what is allowed.
+Result<void> check_sampling(const SamplingParams& params);
+
+/// The proof of what a generation computed: an XXH3-128 chain over the setting, the prompt and every logits row.
+class Receipt {
+ public:
+  /// Fails when the fingerprint cannot be computed.
+  static Result<Receipt> start(const Engine& engine, const CacheStats& cache, std::span<const int> prompt);
+  /// One generated token: its raw logits row (before penalties) and its id.
+  void add(std::span<const float> logits, int id);
+  std::string hex() const;
+
+ private:
+  void extend(std::span<const std::byte> bytes);
+  uint64_t low_ = 0, high_ = 0;
+};
+
+}  // namespace kvasir

@@ -1,0 +1,77 @@
+// A model as opened from disk: its numbers, tokenizer, sampling defaults and fingerprint. Running it is in engine.h.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <kvasir/result.h>
+#include <kvasir/tokenizer.h>
+
+namespace kvasir {
+
+class Network;
+
+
+struct ModelOptions {
+  std::string weights = "auto";  ///< "resident", "mapped", or "auto": resident if they fit half of the free memory
+  std::string tokenizer;         ///< a tokenizer file; empty: the one beside the model
+};
+
+/// How to choose a token from logits. The order is: repetition penalty, top-k, top-p, min-p, temperature.
+struct SamplingParams {
+  double temperature = 0.8;  ///< 0 takes the largest logit (the lowest id among equals)
+  int top_k = 40;            ///< 0: off
+  double top_p = 0.95;       ///< 1: off
+  double min_p = 0.05;       ///< 0: off
+  double repeat_penalty = 1.0;  ///< 1: off; logits of recent tokens are divided (or multiplied, below 0) by it
+  int repeat_last_n = 64;       ///< how many recent tokens it looks at
+  uint64_t seed = 0;
+};
+
+/// A model's numbers. Bytes are exact.
+struct ModelInfo {
+  std::string name, path, family, weight_type;
+  int layers = 0, hidden = 0, heads = 0, kv_heads = 0, head_dim = 0, ffn = 0, vocab = 0, max_ctx = 0;
+  int64_t parameters = 0;
+  size_t weights_bytes = 0;
+  std::string weights_mode;  ///< "resident" or "mapped"
+  std::optional<int> bos;
+  std::vector<int> eos;
+};
+
+class Model {
+ public:
+  /// Opens a Hugging Face folder, a llama2.c .bin, or a model that ships with Kvasir, by name ("tales").
+  /// Errors: a missing or hostile file, an architecture or type that is not supported; the message names it.
+  static Result<std::shared_ptr<const Model>> open(const std::string& name_or_path, const ModelOptions& options = {});
+  ~Model();
+
+  const ModelInfo& info() const { return info_; }
+  /// Null when the model came without one; then only token ids work.
+  const std::shared_ptr<const Tokenizer>& tokenizer() const { return tokenizer_; }
+  /// From generation_config.json where there is one.
+  const SamplingParams& sampling_defaults() const { return sampling_; }
+  /// XXH3-128 of config and weights, 32 hex digits. Reads all weights the first time; remembered for files that have
+  /// not changed (path, size, time, inode) in $XDG_CACHE_HOME/kvasir or ~/.cache/kvasir.
+  Result<std::string> fingerprint() const;
+
+  const Network& network() const { return *network_; }
+
+ private:
+  Model();
+  std::unique_ptr<Network> network_;
+  std::shared_ptr<const Tokenizer> tokenizer_;
+  SamplingParams sampling_;
+  ModelInfo info_;
+  std::vector<std::string> files_;
+  mutable std::string fingerprint_;
+};
+
+/// The path of a model given by path or by name. Names are looked for in $KVASIR_MODELS, beside the program
+/// (models, ../models) and in ../share/kvasir/models.
+Result<std::string> find_model(const std::string& name_or_path);
+
+}  // namespace kvasir

@@ -1,0 +1,54 @@
+// The blocks that layers are written with, named as in the papers. Each takes rows of activations and returns rows of
+// the pass's workspace (good until the layer ends), splits its work over the threads, and sums in the order of
+// docs/numerics.md.
+#pragma once
+
+#include <array>
+#include <initializer_list>
+
+#include "arch/pass.h"
+
+namespace kvasir {
+
+struct Linear {
+  Matrix w;
+  const float* bias = nullptr;
+};
+
+/// x / sqrt(mean(x^2) + eps) * gain (arXiv:1910.07467).
+Rows rms_norm(Pass& pass, const Rows& x, const float* gain);
+/// (x - mean) / sqrt(var + eps) * gain + bias (arXiv:1607.06450).
+Rows layer_norm(Pass& pass, const Rows& x, const float* gain, const float* bias);
+
+/// W x + b.
+Rows linear(Pass& pass, const Rows& x, const Linear& f);
+void linear_into(Pass& pass, const Rows& x, std::span<const Linear> fs, std::span<Rows> ys);
+/// Several products of the same x in one fork.
+template <size_t N>
+std::array<Rows, N> linears(Pass& pass, const Rows& x, const std::array<Linear, N>& fs) {
+  std::array<Rows, N> ys;
+  linear_into(pass, x, fs, ys);
+  return ys;
+}
+
+/// Rotates every head of every row by its position (arXiv:2104.09864), in place.
+void rope(Pass& pass, const Rows& x, int heads);
+
+/// Stores k and v at their positions in each sequence's cache, then attends: row t of the result is
+/// softmax(q k^T / sqrt(head_dim)) v over positions 0..position(t) of its own sequence (arXiv:1706.03762, with GQA as in
+/// arXiv:2305.13245).
+Rows attend(Pass& pass, int layer, const Rows& q, const Rows& k, const Rows& v);
+
+/// silu(gate) * up, in place of gate (arXiv:2002.05202).
+Rows swiglu(Pass& pass, const Rows& gate, const Rows& up);
+/// gelu with the tanh formula, GPT-2's "gelu_new", in place.
+Rows gelu(Pass& pass, const Rows& x);
+/// x += y, the residual.
+void add(Pass& pass, const Rows& x, const Rows& y);
+
+/// Row t of x = row ids[t] of the table, decoded.
+void embed_rows(Pass& pass, const Matrix& table, const Rows& x);
+/// Row t of x += row position(t) of the table, decoded.
+void add_position_rows(Pass& pass, const Matrix& table, const Rows& x);
+
+}  // namespace kvasir

@@ -1,0 +1,129 @@
+// GPT-2: learned positions, LayerNorm, fused qkv, gelu_new; matrices stored as Conv1D, [in][out]; tied or untied head.
+#include <array>
+
+#include "arch/blocks.h"
+#include "arch/family.h"
+
+namespace kvasir {
+
+extern const Family family_gpt2;
+
+namespace {
+
+enum EmbedRole { kTokens, kPositions };
+enum LayerRole { kLn1, kLn1Bias, kAttn, kAttnBias, kProj, kProjBias, kLn2, kLn2Bias, kFc, kFcBias, kOut, kOutBias };
+enum HeadRole { kLnF, kLnFBias, kHead };
+
+Result<void> refuse_variants(const ConfigView& view) {
+  KVASIR_TRY(const std::string act, view.get_string_or("activation_function", "gelu_new"));
+  if (act != "gelu_new" && act != "gelu_pytorch_tanh")
+    return fail("activation_function \"" + act + "\" is not supported", view.where(), "a GPT-2 with gelu_new");
+  KVASIR_TRY(const bool scaled, view.get_bool_or("scale_attn_weights", true));
+  KVASIR_TRY(const bool by_layer, view.get_bool_or("scale_attn_by_inverse_layer_idx", false));
+  if (!scaled || by_layer)
+    return fail("attention scaled in another way than 1/sqrt(head_dim) is not supported", view.where());
+  return {};
+}
+
+Result<ModelConfig> parse_config(const ConfigView& view) {
+  ModelConfig c;
+  KVASIR_CHECK(refuse_variants(view));
+  KVASIR_TRY(const int64_t hidden, view.get_int("n_embd", 1, 1 << 20));
+  KVASIR_TRY(const int64_t layers, view.get_int("n_layer", 1, 4096));
+  KVASIR_TRY(const int64_t heads, view.get_int("n_head", 1, 4096));
+  KVASIR_TRY(const int64_t ffn, view.get_int_or("n_inner", 4 * hidden, 1, 1 << 22));
+  KVASIR_TRY(const int64_t vocab, view.get_int("vocab_size", 1, 1 << 22));
+  KVASIR_TRY(const int64_t ctx, view.get_int_or("n_positions", 1024, 1, 1 << 24));
+  KVASIR_TRY(const double eps, view.get_number_or("layer_norm_epsilon", 1e-5, 0.0, 1.0));
+  if (hidden % heads != 0)
+    return fail(std::to_string(hidden) + " channels do not divide into " + std::to_string(heads) + " heads", view.where());
+  c.family = family_gpt2.name;
+  c.hidden = static_cast<int>(hidden);
+  c.layers = static_cast<int>(layers);
+  c.heads = c.kv_heads = static_cast<int>(heads);
+  c.head_dim = static_cast<int>(hidden / heads);
+  c.ffn = static_cast<int>(ffn);
+  c.vocab = static_cast<int>(vocab);
+  c.max_ctx = static_cast<int>(ctx);
+  c.norm_eps = static_cast<float>(eps);
+  KVASIR_TRY(c.tied_head, view.get_bool_or("tie_word_embeddings", true));
+  KVASIR_CHECK(parse_special_ids(view, &c));
+  KVASIR_CHECK(check_config(c, view.where()));
+  return c;
+}
+
+std::vector<TensorSpec> layer_table(const ModelConfig& c, int l) {
+  const std::string p = "h." + std::to_string(l) + ".";
+  const int64_t d = c.hidden, f = c.ffn;
+  constexpr bool kConv1d = true;
+  return {
+      {p + "ln_1.weight", {d}},
+      {p + "ln_1.bias", {d}},
+      {p + "attn.c_attn.weight", {d, 3 * d}, kConv1d},
+      {p + "attn.c_attn.bias", {3 * d}},
+      {p + "attn.c_proj.weight", {d, d}, kConv1d},
+      {p + "attn.c_proj.bias", {d}},
+      {p + "ln_2.weight", {d}},
+      {p + "ln_2.bias", {d}},
+      {p + "mlp.c_fc.weight", {d, f}, kConv1d},
+      {p + "mlp.c_fc.bias", {f}},
+      {p + "mlp.c_proj.weight", {f, d}, kConv1d},
+      {p + "mlp.c_proj.bias", {d}},
+  };
+}
+
+TensorTable tensor_table(const ModelConfig& c) {
+  TensorTable table;
+  table.embed = {{"wte.weight", {c.vocab, c.hidden}}, {"wpe.weight", {c.max_ctx, c.hidden}}};
+  for (int l = 0; l < c.layers; ++l) table.layers.push_back(layer_table(c, l));
+  table.head = {{"ln_f.weight", {c.hidden}},
+                {"ln_f.bias", {c.hidden}},
+                {c.tied_head ? "wte.weight" : "lm_head.weight", {c.vocab, c.hidden}}};
+  return table;
+}
+
+CacheShape cache_needs(const ModelConfig& c) {
+  return {.layers = c.layers, .kv_heads = c.kv_heads, .head_dim = c.head_dim, .max_ctx = c.max_ctx};
+}
+
+void embed(Pass& pass, const Weights& w) {
+  embed_rows(pass, w.mat(kTokens), pass.x);
+  add_position_rows(pass, w.mat(kPositions), pass.x);
+}
+
+void layer(Pass& pass, int l, const Weights& w) {
+  const int64_t d = pass.config().hidden;
+  Rows h = layer_norm(pass, pass.x, w.vec(kLn1), w.vec(kLn1Bias));
+  pass.trace(l, "ln_1", h);
+  const Rows qkv = linear(pass, h, {w.mat(kAttn), w.vec(kAttnBias)});
+  pass.trace(l, "qkv", qkv);
+  const Rows a = attend(pass, l, qkv.columns(0, d), qkv.columns(d, d), qkv.columns(2 * d, d));
+  pass.trace(l, "attention", a);
+  add(pass, pass.x, linear(pass, a, {w.mat(kProj), w.vec(kProjBias)}));
+
+  h = layer_norm(pass, pass.x, w.vec(kLn2), w.vec(kLn2Bias));
+  const Rows m = gelu(pass, linear(pass, h, {w.mat(kFc), w.vec(kFcBias)}));
+  const Rows out = linear(pass, m, {w.mat(kOut), w.vec(kOutBias)});
+  pass.trace(l, "mlp", out);
+  add(pass, pass.x, out);
+  pass.trace(l, "block", pass.x);
+}
+
+Rows final_norm(Pass& pass, Rows x, const Weights& w) { return layer_norm(pass, x, w.vec(kLnF), w.vec(kLnFBias)); }
+
+constexpr std::array<std::string_view, 1> kAliases{"gpt2"};
+constexpr std::array<std::string_view, 2> kPrefixes{"", "transformer."};
+
+}  // namespace
+
+const Family family_gpt2{.name = "gpt2",
+                         .aliases = kAliases,
+                         .prefixes = kPrefixes,
+                         .parse_config = parse_config,
+                         .tensor_table = tensor_table,
+                         .cache_needs = cache_needs,
+                         .embed = embed,
+                         .layer = layer,
+                         .final_norm = final_norm};
+
+}  // namespace kvasir

@@ -1,0 +1,36 @@
+// The registry of families.
+#include "arch/family.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace kvasir {
+
+#define KVASIR_ENTRY(name) extern const Family family_##name;
+#include "generated/families.inc"
+#undef KVASIR_ENTRY
+
+std::span<const Family* const> families() {
+#define KVASIR_ENTRY(name) &family_##name,
+  static const Family* const list[] = {
+#include "generated/families.inc"
+  };
+#undef KVASIR_ENTRY
+  return list;
+}
+
+Result<const Family*> find_family(const ConfigView& view) {
+  KVASIR_TRY(const std::string type, view.get_string("model_type"));
+  std::vector<std::string_view> names;
+  for (const Family* family : families())
+    for (std::string_view alias : family->aliases) {
+      if (alias == type) return family;
+      names.push_back(alias);
+    }
+  return fail(fmt::format("model_type \"{}\" is not supported", type), view.where(),
+              fmt::format("a model of type {}", fmt::join(names, ", ")));
+}
+
+}  // namespace kvasir

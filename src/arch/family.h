@@ -1,0 +1,70 @@
+// A model family: how its config reads, which tensors it has, what cache its layers need, and its layer. It names no
+// cache layout, no storage type and no CPU. One file per family in families/.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <kvasir/result.h>
+
+#include "arch/config.h"
+#include "cache/layout.h"
+#include "math/compute.h"
+
+namespace kvasir {
+
+class Pass;
+
+/// One tensor that the family needs. Tensors of rank 1 are vectors (gains, biases); the rest are matrices.
+struct TensorSpec {
+  std::string name;            ///< as in Hugging Face files, without the family's prefixes
+  std::vector<int64_t> shape;  ///< as stored
+  bool conv1d = false;         ///< stored [in][out]
+  bool present = true;         ///< false: this config does not have it (a bias, say)
+};
+
+/// Lists in the order of the family's own role numbers.
+struct TensorTable {
+  std::vector<TensorSpec> embed;
+  std::vector<std::vector<TensorSpec>> layers;
+  std::vector<TensorSpec> head;  ///< final norm, then last the matrix of the vocabulary head
+};
+
+/// The tensors of one group while it is acquired, by role. Matrices point at the file's own bytes; vectors were decoded
+/// to f32 when the model was opened.
+struct Weights {
+  std::span<const Matrix> matrices;
+  std::span<const std::vector<float>> vectors;
+
+  const Matrix& mat(int role) const { return matrices[static_cast<size_t>(role)]; }
+  /// Null when the model does not have it.
+  const float* vec(int role) const {
+    const auto& v = vectors[static_cast<size_t>(role)];
+    return v.empty() ? nullptr : v.data();
+  }
+};
+
+struct Family {
+  std::string_view name;
+  std::span<const std::string_view> aliases;   ///< values of config.json's "model_type"
+  std::span<const std::string_view> prefixes;  ///< what files may put before tensor names, "" included
+  Result<ModelConfig> (*parse_config)(const ConfigView& view);
+  TensorTable (*tensor_table)(const ModelConfig& config);
+  /// What every layer must store per position; `max_ctx` and types are the session's choice.
+  CacheShape (*cache_needs)(const ModelConfig& config);
+  /// x[t] = embedding of token t (and of its position, where positions are learned).
+  void (*embed)(Pass& pass, const Weights& w);
+  /// x -> x after layer l.
+  void (*layer)(Pass& pass, int l, const Weights& w);
+  /// The final norm.
+  Rows (*final_norm)(Pass& pass, Rows x, const Weights& w);
+};
+
+std::span<const Family* const> families();
+/// By "model_type". Errors: an unknown one, with the list of known ones.
+Result<const Family*> find_family(const ConfigView& view);
+
+}  // namespace kvasir

@@ -1,0 +1,100 @@
+// A loaded network: config, family, weights; and the forward pass over a batch. It knows no tokenizer, no sampling and
+// no session.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <kvasir/result.h>
+
+#include "arch/family.h"
+#include "arch/pass.h"
+#include "format/weight_source.h"
+
+namespace kvasir {
+
+/// A group's tensors while they are held; released on destruction.
+class HeldWeights {
+ public:
+  HeldWeights(WeightSource& source, int group, std::vector<Matrix> matrices,
+              std::span<const std::vector<float>> vectors, std::span<const std::byte* const> data)
+      : source_(&source), group_(group), matrices_(std::move(matrices)), vectors_(vectors) {
+    for (size_t i = 0; i < data.size(); ++i) matrices_[i].data = data[i];
+  }
+  HeldWeights(HeldWeights&& other) noexcept
+      : source_(std::exchange(other.source_, nullptr)), group_(other.group_), matrices_(std::move(other.matrices_)),
+        vectors_(other.vectors_) {}
+  HeldWeights& operator=(HeldWeights&&) = delete;
+  ~HeldWeights() {
+    if (source_ != nullptr) source_->release(group_);
+  }
+  Weights weights() const { return {matrices_, vectors_}; }
+
+ private:
+  WeightSource* source_;
+  int group_;
+  std::vector<Matrix> matrices_;
+  std::span<const std::vector<float>> vectors_;
+};
+
+class Network {
+ public:
+  /// Finds every tensor of the family's table in `dir` and checks its shape and type. Errors name the tensor.
+  static Result<std::unique_ptr<Network>> load(const Family& family, ModelConfig config,
+                                               std::shared_ptr<const TensorDir> dir, WeightMode mode,
+                                               const std::string& where);
+
+  const ModelConfig& config() const { return config_; }
+  const Family& family() const { return *family_; }
+  WeightSource& source() const { return *source_; }
+  /// Storage type of the largest tensor, the one that people mean: "f16".
+  std::string_view weight_type() const;
+  int64_t parameters() const;
+  /// XXH3-128 over config and tensors in name order, 32 hex digits; reads all weights.
+  Result<std::string> fingerprint() const;
+
+  struct Output {
+    std::vector<float> logits;  ///< [wanted tokens over all items][vocab]
+    std::vector<float> hidden;  ///< [tokens][hidden] after the final norm, when asked for
+  };
+  struct Options {
+    bool hidden = false;
+    const Trace* trace = nullptr;
+  };
+
+  /// Runs the batch. Every item's tokens continue its cache: item.first must equal its coverage. On error no cache has
+  /// changed its length. Errors: an id out of range, a position past the cache, no memory, a non-finite logit.
+  Result<void> forward(std::span<const BatchItem> items, Compute& compute, Workspace& workspace, const Options& options,
+                       Output* out) const;
+
+ private:
+  struct Group {
+    std::vector<const TensorInfo*> infos;    // null: not in this model
+    std::vector<Matrix> matrices;            // data is set while acquired
+    std::vector<std::vector<float>> vectors; // decoded when opened
+    std::vector<std::string> names;          // canonical
+  };
+
+  Network() = default;
+  Result<Group> bind(const std::vector<TensorSpec>& specs, const TensorDir& dir, const std::string& where) const;
+  Result<const TensorInfo*> find(const TensorSpec& spec, const TensorDir& dir, const std::string& where) const;
+  Result<HeldWeights> acquire(int group) const;
+  Result<void> check(std::span<const BatchItem> items) const;
+  Result<void> run_layers(Pass& pass) const;
+  Result<void> read_out(Pass& pass, const Options& options, Output* out) const;
+  Result<void> vocabulary_head(Pass& pass, const Rows& normed, const Matrix& head, Output* out) const;
+  size_t workspace_floats(int tokens) const;
+  int64_t scratch_floats() const;
+
+  const Family* family_ = nullptr;
+  ModelConfig config_;
+  std::shared_ptr<const TensorDir> dir_;
+  std::unique_ptr<WeightSource> source_;
+  std::vector<Group> groups_;  // embed, layers, head
+  std::vector<double> rope_frequencies_;
+};
+
+}  // namespace kvasir

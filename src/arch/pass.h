@@ -1,0 +1,72 @@
+// One forward pass over a batch: the tokens of some sequences, their positions, their caches and the activations.
+// What a family's layer sees; the blocks it is written with are in blocks.h.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "arch/config.h"
+#include "arch/workspace.h"
+#include "cache/layout.h"
+#include "math/compute.h"
+
+namespace kvasir {
+
+/// Some consecutive tokens of one sequence, at positions first, first + 1, ...
+struct BatchItem {
+  Layout* cache = nullptr;
+  int first = 0;
+  std::span<const int> tokens;
+  int wanted_from = 0;  ///< logits are wanted of tokens[wanted_from..]
+};
+
+/// Sees every named intermediate value: layer (-1 outside the layers), name, rows. For tests and dumps.
+using Trace = std::function<void(int layer, std::string_view name, const Rows& rows)>;
+
+class Pass {
+ public:
+  Pass(const ModelConfig& config, std::span<const double> rope_frequencies, Compute& compute, Workspace& workspace,
+       std::span<const BatchItem> items, const Trace* trace);
+
+  const ModelConfig& config() const { return config_; }
+  Compute& compute() const { return compute_; }
+  const Kernels& kernels() const { return compute_.kernels(); }
+  std::span<const BatchItem> items() const { return items_; }
+
+  /// Tokens in the pass, over all items.
+  int tokens() const { return static_cast<int>(ids_.size()); }
+  int id(int t) const { return ids_[static_cast<size_t>(t)]; }
+  int position(int t) const { return positions_[static_cast<size_t>(t)]; }
+  /// The item that row t belongs to.
+  const BatchItem& item_of(int t) const { return items_[static_cast<size_t>(owners_[static_cast<size_t>(t)])]; }
+  /// Row of an item's first token.
+  int first_row(size_t item) const { return first_rows_[item]; }
+
+  /// Cosines and sines of row t, head_dim / 2 of each.
+  const float* cos(int t) const { return cos_.row(t); }
+  const float* sin(int t) const { return sin_.row(t); }
+
+  /// [tokens()][cols], good until the layer ends.
+  Rows take(int64_t cols) { return workspace_.take(tokens(), cols); }
+  Workspace& workspace() { return workspace_; }
+  void trace(int layer, std::string_view name, const Rows& rows) const {
+    if (trace_ != nullptr && *trace_) (*trace_)(layer, name, rows);
+  }
+
+  Rows x;  ///< the residual stream, [tokens()][hidden]
+
+ private:
+  void make_rope_tables(std::span<const double> frequencies);
+
+  const ModelConfig& config_;
+  Compute& compute_;
+  Workspace& workspace_;
+  std::span<const BatchItem> items_;
+  const Trace* trace_;
+  std::vector<int> ids_, positions_, owners_, first_rows_;
+  Rows cos_, sin_;
+};
+
+}  // namespace kvasir

@@ -1,0 +1,132 @@
+// Questions to the operating system and to cpuid.
+#include "base/system.h"
+
+#include <sched.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <fstream>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace kvasir {
+namespace {
+
+std::vector<CpuTarget> supported_targets() {
+  std::vector<CpuTarget> targets{CpuTarget::scalar};
+#if defined(__x86_64__)
+  __builtin_cpu_init();
+  const bool v3 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2");
+  if (!v3) return {};
+  targets.push_back(CpuTarget::avx2);
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+      __builtin_cpu_supports("avx512vl"))
+    targets.push_back(CpuTarget::avx512);
+#endif
+  return targets;
+}
+
+std::string first_line(const char* path) {
+  std::ifstream in(path);
+  std::string line;
+  std::getline(in, line);
+  return line;
+}
+
+// cgroup v2 "max 100000" or "150000 100000"; v1 keeps the two numbers in two files. 0 = no limit.
+double cgroup_cpus() {
+  const std::string v2 = first_line("/sys/fs/cgroup/cpu.max");
+  double quota = 0, period = 0;
+  if (!v2.empty()) {
+    if (std::sscanf(v2.c_str(), "%lf %lf", &quota, &period) == 2 && period > 0) return quota / period;
+    return 0;
+  }
+  quota = std::atof(first_line("/sys/fs/cgroup/cpu/cpu.cfs_quota_us").c_str());
+  period = std::atof(first_line("/sys/fs/cgroup/cpu/cpu.cfs_period_us").c_str());
+  return quota > 0 && period > 0 ? quota / period : 0;
+}
+
+int physical_cores() {
+  std::set<std::pair<std::string, std::string>> cores;
+  for (int cpu = 0;; ++cpu) {
+    const std::string base = fmt::format("/sys/devices/system/cpu/cpu{}/topology/", cpu);
+    const std::string core = first_line((base + "core_id").c_str());
+    if (core.empty()) break;
+    cores.emplace(first_line((base + "physical_package_id").c_str()), core);
+  }
+  return static_cast<int>(cores.size());
+}
+
+}  // namespace
+
+const char* cpu_target_name(CpuTarget target) {
+  switch (target) {
+    case CpuTarget::scalar: return "scalar";
+    case CpuTarget::avx2: return "avx2";
+    case CpuTarget::avx512: return "avx512";
+    case CpuTarget::neon: return "neon";
+  }
+  return "";
+}
+
+Result<CpuTarget> choose_cpu_target() {
+  const std::vector<CpuTarget> targets = supported_targets();
+  if (targets.empty())
+    return fail("this CPU lacks AVX2 and FMA; Kvasir needs at least x86-64-v3", "cpu", "a CPU of 2015 or later");
+  const char* asked = std::getenv("KVASIR_CPU");
+  if (asked == nullptr || *asked == '\0') return targets.back();
+  std::vector<std::string_view> names;
+  for (CpuTarget target : targets) {
+    if (std::string_view(asked) == cpu_target_name(target)) return target;
+    names.push_back(cpu_target_name(target));
+  }
+  return fail(fmt::format("\"{}\" is not a CPU target of this machine", asked), "KVASIR_CPU",
+              fmt::format("{}", fmt::join(names, ", ")));
+}
+
+int available_cpus() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  return sched_getaffinity(0, sizeof set, &set) == 0 ? std::max(1, CPU_COUNT(&set)) : 1;
+}
+
+int default_threads() {
+  int threads = available_cpus();
+  if (const double quota = cgroup_cpus(); quota > 0) threads = std::min(threads, static_cast<int>(std::ceil(quota)));
+  if (const int cores = physical_cores(); cores > 0) threads = std::min(threads, cores);
+  return std::max(1, threads);
+}
+
+size_t peak_rss_bytes() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<size_t>(usage.ru_maxrss) * 1024;
+}
+
+size_t available_memory_bytes() {
+  std::ifstream in("/proc/meminfo");
+  std::string key, unit;
+  size_t kib = 0;
+  while (in >> key >> kib) {
+    std::getline(in, unit);
+    if (key == "MemAvailable:") return kib * 1024;
+  }
+  return 0;
+}
+
+std::string cpu_model_name() {
+  std::ifstream in("/proc/cpuinfo");
+  for (std::string line; std::getline(in, line);)
+    if (line.starts_with("model name")) return line.substr(std::min(line.size(), line.find(':') + 2));
+  return {};
+}
+
+}  // namespace kvasir

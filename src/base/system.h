@@ -1,0 +1,32 @@
+// What this machine is: CPU targets, cores that this process may use, memory. Reads /proc and /sys, computes nothing.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include <kvasir/result.h>
+
+namespace kvasir {
+
+/// Instruction sets that a kernel table exists for.
+enum class CpuTarget { scalar, avx2, avx512, neon };
+
+const char* cpu_target_name(CpuTarget target);
+
+/// The best target of this machine, or the one that the environment variable KVASIR_CPU names.
+/// Errors: a CPU below x86-64-v3, an unknown name, a target that this machine lacks.
+Result<CpuTarget> choose_cpu_target();
+
+/// min(CPU affinity, cgroup quota, physical cores), at least 1.
+int default_threads();
+/// CPUs that this process may run on.
+int available_cpus();
+
+/// The most memory this process has held so far, in bytes (the kernel's ru_maxrss, as /usr/bin/time prints it).
+size_t peak_rss_bytes();
+/// Memory that the system could hand out now, in bytes (MemAvailable).
+size_t available_memory_bytes();
+/// "AMD EPYC", from /proc/cpuinfo; empty when it cannot be read.
+std::string cpu_model_name();
+
+}  // namespace kvasir

@@ -1,0 +1,72 @@
+// Planning, growing and forgetting of one slab.
+#include "cache/contiguous.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace kvasir {
+
+tl::unexpected<Error> past_context(int end, int max_ctx) {
+  return fail(fmt::format("{} positions asked for, the cache may hold {}", end, max_ctx), "KV cache",
+              "a larger --ctx or a shorter prompt");
+}
+
+Result<void> check_truncation(int length, int coverage) {
+  if (length >= 0 && length <= coverage) return {};
+  return fail(fmt::format("cannot truncate to {} positions, {} are held", length, coverage), "KV cache",
+              fmt::format("0..{}", coverage));
+}
+
+Result<std::unique_ptr<Layout>> ContiguousLayout::make(const LayoutInfo& info, const CacheShape& shape,
+                                                       bool all_at_once) {
+  std::unique_ptr<ContiguousLayout> layout(new ContiguousLayout(info, shape));
+  if (all_at_once) {
+    KVASIR_TRY(auto first, layout->plan_capacity(shape.max_ctx));
+    layout->apply(std::move(first));
+    layout->growths_ = 0;
+    layout->slab_.k.touch();
+    layout->slab_.v.touch();
+  }
+  return layout;
+}
+
+Result<std::unique_ptr<Layout::Plan>> ContiguousLayout::plan_capacity(int cap) const {
+  auto grown = std::make_unique<NewSlab>();
+  KVASIR_TRY(grown->slab, Slab::allocate(shape().layers, cap, shape().k_row_bytes(), shape().v_row_bytes()));
+  return grown;
+}
+
+Result<std::unique_ptr<Layout::Plan>> ContiguousLayout::plan(int end) const {
+  if (end > shape().max_ctx) return past_context(end, shape().max_ctx);
+  if (end <= slab_.cap) return std::unique_ptr<Plan>();
+  // A layout that forgets has capacity 0 between steps; within one it holds what the step needs.
+  return plan_capacity(std::max(end, info_.capacity(end, shape().max_ctx)));
+}
+
+void ContiguousLayout::apply(std::unique_ptr<Plan> plan) {
+  if (plan == nullptr) return;
+  Slab& slab = static_cast<NewSlab&>(*plan).slab;
+  peak_bytes_ = std::max(peak_bytes_, slab_.bytes() + slab.bytes());
+  copied_rows_ += slab.copy_from(slab_, length_);
+  ++growths_;
+  slab_ = std::move(slab);
+}
+
+void ContiguousLayout::tiles(int layer, int end, std::vector<Tile>* out) const {
+  append_contiguous_tiles(slab_.k_at(layer, 0), slab_.k_row, slab_.v_at(layer, 0), slab_.v_row, end, out);
+}
+
+Result<void> ContiguousLayout::truncate(int length) {
+  KVASIR_CHECK(check_truncation(length, length_));
+  length_ = length;
+  return {};
+}
+
+void ContiguousLayout::end_step() {
+  if (info_.keeps) return;
+  length_ = 0;
+  slab_ = Slab{};
+}
+
+}  // namespace kvasir

@@ -1,0 +1,51 @@
+// A layout that keeps each layer's rows side by side in one slab and differs from its kin only in how much it takes:
+// dense, concat and none. (grow stands on KVCache, which has the same shape and its own policy.)
+#pragma once
+
+#include <memory>
+
+#include "cache/layout.h"
+#include "cache/slab.h"
+
+namespace kvasir {
+
+class ContiguousLayout : public Layout {
+ public:
+  /// info.capacity says how many positions to hold when `end` of them are needed.
+  static Result<std::unique_ptr<Layout>> make(const LayoutInfo& info, const CacheShape& shape, bool all_at_once);
+
+  const LayoutInfo& info() const override { return info_; }
+  Result<std::unique_ptr<Plan>> plan(int end) const override;
+  void apply(std::unique_ptr<Plan> plan) override;
+  Row row(int layer, int pos) override { return {slab_.k_at(layer, pos), slab_.v_at(layer, pos)}; }
+  void tiles(int layer, int end, std::vector<Tile>* out) const override;
+  void commit(int length) override { length_ = length; }
+  Result<void> truncate(int length) override;
+  void end_step() override;
+  int coverage() const override { return length_; }
+  size_t bytes() const override { return slab_.bytes(); }
+  size_t peak_bytes() const override { return peak_bytes_; }
+  int capacity() const override { return slab_.cap; }
+  int growths() const override { return growths_; }
+  size_t copied_rows() const override { return copied_rows_; }
+
+ private:
+  struct NewSlab : Plan {
+    Slab slab;
+  };
+
+  ContiguousLayout(const LayoutInfo& info, const CacheShape& shape) : Layout(shape), info_(info) {}
+  Result<std::unique_ptr<Plan>> plan_capacity(int cap) const;
+
+  const LayoutInfo& info_;
+  Slab slab_;
+  int length_ = 0, growths_ = 0;
+  size_t peak_bytes_ = 0, copied_rows_ = 0;
+};
+
+/// Checks 0 <= length <= coverage, the one condition on truncation of layouts that hold everything.
+Result<void> check_truncation(int length, int coverage);
+/// The refusal of a layout asked for more than max_ctx.
+tl::unexpected<Error> past_context(int end, int max_ctx);
+
+}  // namespace kvasir

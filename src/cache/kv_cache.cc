@@ -1,0 +1,79 @@
+// Growth of the KV store.
+#include <kvasir/kv_cache.h>
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "cache/slab.h"
+#include "dtype/codec.h"
+
+namespace kvasir {
+
+class KVCache::Growth {
+ public:
+  explicit Growth(Slab s) : slab(std::move(s)) {}
+  Slab slab;
+};
+
+void KVCache::FreeGrowth::operator()(Growth* growth) const { delete growth; }
+
+KVCache::KVCache(int layers, int kv_heads, int head_dim, int max_len, int batch, const Codec* k_codec,
+                 const Codec* v_codec)
+    : layers_(layers), kv_heads_(kv_heads), head_dim_(head_dim), max_len_(max_len), batch_(batch),
+      k_codec_(k_codec != nullptr ? k_codec : &codec_f32()), v_codec_(v_codec != nullptr ? v_codec : &codec_f32()),
+      k_row_(static_cast<size_t>(kv_heads) * k_codec_->row_bytes(head_dim)),
+      v_row_(static_cast<size_t>(kv_heads) * v_codec_->row_bytes(head_dim)) {
+  if (auto first = plan(std::min(kInitialCap, max_len))) {
+    apply(std::move(*first));
+    growths_ = 0;  // the first capacity is where it starts, not a growth
+  }
+}
+
+KVCache::~KVCache() = default;
+KVCache::KVCache(KVCache&&) noexcept = default;
+KVCache& KVCache::operator=(KVCache&&) noexcept = default;
+
+int KVCache::capacity_for(int positions, int max_len) {
+  int64_t cap = kInitialCap;
+  while (cap < positions) cap *= 2;
+  return static_cast<int>(std::min<int64_t>(cap, max_len));
+}
+
+size_t KVCache::bytes() const { return memory_ ? memory_->slab.bytes() : 0; }
+
+Result<KVCache::GrowthPtr> KVCache::plan(int need) const {
+  if (need > max_len_)
+    return fail(fmt::format("{} positions asked for, the cache may hold {}", need, max_len_), "KV cache",
+                "a larger --ctx or a shorter prompt");
+  if (need <= cap_) return GrowthPtr();
+  const size_t slots = static_cast<size_t>(batch_);
+  KVASIR_TRY(Slab slab, Slab::allocate(layers_, capacity_for(need, max_len_), k_row_ * slots, v_row_ * slots));
+  return GrowthPtr(new Growth(std::move(slab)));
+}
+
+void KVCache::apply(GrowthPtr growth) {
+  if (growth == nullptr) return;
+  peak_bytes_ = std::max(peak_bytes_, bytes() + growth->slab.bytes());
+  if (memory_) copied_rows_ += growth->slab.copy_from(memory_->slab, seq_len_);
+  ++growths_;
+  memory_ = std::move(growth);
+  cap_ = memory_->slab.cap;
+  k_ = memory_->slab.k.data();
+  v_ = memory_->slab.v.data();
+}
+
+Result<void> KVCache::grow_to(int need) {
+  KVASIR_TRY(auto growth, plan(need));
+  apply(std::move(growth));
+  return {};
+}
+
+Result<void> KVCache::set_seq_len(int n) {
+  if (n < 0) return fail(fmt::format("a sequence length of {}", n), "KV cache", "0 or more");
+  KVASIR_CHECK(grow_to(n));
+  seq_len_ = n;
+  return {};
+}
+
+}  // namespace kvasir

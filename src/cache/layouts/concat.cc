@@ -1,0 +1,17 @@
+// concat: exactly the positions in use, reallocated at each step. The textbook's layout A, and its hidden quadratic.
+#include "cache/contiguous.h"
+
+namespace kvasir {
+
+extern const LayoutInfo layout_concat;
+const LayoutInfo layout_concat{
+    .name = "concat",
+    .summary = "exactly what is in use, reallocated at each step",
+    .trade = "wastes no byte between steps; copies the whole history at each one, n(n-1)/2 rows in all",
+    .keeps = true,
+    .capacity = [](int positions, int) { return positions; },
+    .peak_capacity = [](int positions, int) { return 2 * int64_t{positions} - (positions > 0 ? 1 : 0); },
+    .make = [](const CacheShape& shape) { return ContiguousLayout::make(layout_concat, shape, false); },
+};
+
+}  // namespace kvasir

@@ -1,0 +1,102 @@
+// grow: the KVCache of <kvasir/kv_cache.h>, 64 positions doubling up to max_ctx. The default.
+#include "cache/grow.h"
+
+#include <algorithm>
+
+#include "cache/contiguous.h"
+
+namespace kvasir {
+
+extern const LayoutInfo layout_grow;
+
+namespace {
+
+class GrowLayout : public Layout {
+ public:
+  GrowLayout(const CacheShape& shape, std::shared_ptr<KVCache> store, int slot)
+      : Layout(shape), owner_(std::move(store)), store_(*owner_), slot_(slot) {}
+
+  const LayoutInfo& info() const override { return layout_grow; }
+
+  Result<std::unique_ptr<Plan>> plan(int end) const override {
+    KVASIR_TRY(auto growth, store_.plan(end));
+    if (growth == nullptr) return std::unique_ptr<Plan>();
+    auto plan = std::make_unique<Grown>();
+    plan->growth = std::move(growth);
+    return plan;
+  }
+  void apply(std::unique_ptr<Plan> plan) override {
+    if (plan != nullptr) store_.apply(std::move(static_cast<Grown&>(*plan).growth));
+  }
+
+  Row row(int layer, int pos) override {
+    return {store_.k<std::byte>(layer, pos, slot_), store_.v<std::byte>(layer, pos, slot_)};
+  }
+  void tiles(int layer, int end, std::vector<Tile>* out) const override {
+    const KVCache& store = store_;  // reading never grows
+    const size_t slots = static_cast<size_t>(store.batch());
+    append_contiguous_tiles(store.k<std::byte>(layer, 0, slot_), store.k_row_bytes() * slots,
+                            store.v<std::byte>(layer, 0, slot_), store.v_row_bytes() * slots, end, out);
+  }
+  void commit(int length) override { (void)store_.set_seq_len(length); }  // planned, so it has room
+  Result<void> truncate(int length) override {
+    KVASIR_CHECK(check_truncation(length, store_.seq_len()));
+    return store_.set_seq_len(length);
+  }
+
+  int coverage() const override { return store_.seq_len(); }
+  size_t bytes() const override { return store_.bytes(); }
+  size_t peak_bytes() const override { return store_.peak_bytes(); }
+  int capacity() const override { return store_.capacity(); }
+  int growths() const override { return store_.growths(); }
+  size_t copied_rows() const override { return store_.copied_rows(); }
+
+ private:
+  struct Grown : Plan {
+    KVCache::GrowthPtr growth;
+  };
+
+  std::shared_ptr<KVCache> owner_;
+  KVCache& store_;
+  int slot_;  // which of the store's sequences
+};
+
+// Growth from half to whole holds both for a moment.
+int64_t peak_positions(int positions, int max_ctx) {
+  const int cap = KVCache::capacity_for(positions, max_ctx);
+  if (cap <= KVCache::kInitialCap) return cap;
+  int before = KVCache::kInitialCap;
+  while (int64_t{before} * 2 < cap) before *= 2;
+  return int64_t{cap} + before;
+}
+
+std::unique_ptr<GrowLayout> make_view(std::shared_ptr<KVCache> store, const CacheShape& shape, int slot) {
+  return std::make_unique<GrowLayout>(shape, std::move(store), slot);
+}
+
+}  // namespace
+
+std::unique_ptr<Layout> make_grow_view(KVCache& store, const CacheShape& shape, int slot) {
+  return make_view(std::shared_ptr<KVCache>(&store, [](KVCache*) {}), shape, slot);
+}
+
+const LayoutInfo layout_grow{
+    .name = "grow",
+    .summary = "64 positions, doubled when full, up to --ctx",
+    .trade = "a short chat costs a short cache; log2(ctx / 64) copies at the most, old + new for a moment",
+    .keeps = true,
+    .capacity = KVCache::capacity_for,
+    .peak_capacity = peak_positions,
+    .make = [](const CacheShape& shape) -> Result<std::unique_ptr<Layout>> {
+      const CacheShape& s = shape;
+      auto layout = make_view(
+          std::make_shared<KVCache>(s.layers, s.kv_heads, s.head_dim, s.max_ctx, 1, s.k, s.v), shape, 0);
+      if (layout->capacity() == 0) {  // the first 64 positions could not be had: say why
+        KVASIR_TRY(auto first, layout->plan(std::min(KVCache::kInitialCap, shape.max_ctx)));
+        layout->apply(std::move(first));
+      }
+      return layout;
+    },
+};
+
+}  // namespace kvasir

@@ -1,0 +1,17 @@
+// none: no cache. Rows live for one step and are recomputed at the next; the reference that the Law is checked against.
+#include "cache/contiguous.h"
+
+namespace kvasir {
+
+extern const LayoutInfo layout_none;
+const LayoutInfo layout_none{
+    .name = "none",
+    .summary = "forgets everything at the end of each step and recomputes",
+    .trade = "holds nothing between steps; each token costs as much as the whole text before it",
+    .keeps = false,
+    .capacity = [](int, int) { return 0; },
+    .peak_capacity = [](int positions, int) { return int64_t{positions}; },
+    .make = [](const CacheShape& shape) { return ContiguousLayout::make(layout_none, shape, false); },
+};
+
+}  // namespace kvasir

@@ -1,0 +1,127 @@
+// Options and output that several commands share.
+#include "cli/cli.h"
+
+#include <cstdio>
+#include <ctime>
+#include <fstream>
+#include <sstream>
+
+#include <fmt/format.h>
+
+#include "base/system.h"
+
+namespace kvasir::cli {
+
+#define KVASIR_ENTRY(name) extern const Command name;
+#include "generated/commands.inc"
+#undef KVASIR_ENTRY
+
+std::vector<const Command*> commands() {
+#define KVASIR_ENTRY(name) &name,
+  return {
+#include "generated/commands.inc"
+  };
+#undef KVASIR_ENTRY
+}
+
+void ModelArgs::add(CLI::App& app) {
+  app.add_option("MODEL,-m,--model", model, "a Hugging Face folder, a llama2.c .bin, or a name from models/")
+      ->capture_default_str();
+  app.add_option("--weights", options.weights, "auto, resident, mapped")->capture_default_str();
+  app.add_option("--tokenizer", options.tokenizer, "tokenizer file, where it is not beside the model");
+}
+
+void EngineArgs::add(CLI::App& app) {
+  app.add_option("-t,--threads", engine.threads, "threads; 0: as many as this process may use cores");
+  app.add_option("--prefill-chunk", engine.prefill_chunk, "prompt tokens in one pass")->capture_default_str();
+  app.add_option("--cache", session.layout, "cache layout")->capture_default_str();
+  app.add_option("-c,--ctx", session.ctx, "the most positions; 0: the model's limit");
+  app.add_option("--kv-type", "type of both K and V")->each([this](const std::string& type) {
+    session.kv_type_k = session.kv_type_v = type;
+  });
+  app.add_option("--ctk,--cache-type-k", session.kv_type_k, "type of K (also -ctk)")->capture_default_str();
+  app.add_option("--ctv,--cache-type-v", session.kv_type_v, "type of V (also -ctv)")->capture_default_str();
+}
+
+Result<std::vector<int>> encode(const Model& model, const std::string& text) {
+  if (text.empty()) return fail("the text is empty", "prompt", "a text of at least one character");
+  if (model.tokenizer() == nullptr)
+    return fail("this model came without a tokenizer", model.info().path, "--tokenizer FILE, or token ids");
+  KVASIR_TRY(auto ids, model.tokenizer()->encode(text));
+  if (ids.empty()) return fail("the text has no tokens", "prompt", "another text");
+  return ids;
+}
+
+Result<std::vector<int>> parse_ids(const std::string& text) {
+  std::vector<int> ids;
+  std::stringstream in(text);
+  for (std::string part; std::getline(in, part, ',');) {
+    try {
+      size_t used = 0;
+      ids.push_back(std::stoi(part, &used));
+      if (used != part.size()) throw std::invalid_argument(part);
+    } catch (const std::exception&) {
+      return fail(fmt::format("\"{}\" is not a token id", part), "--ids", "--ids 1,2,3");
+    }
+  }
+  if (ids.empty()) return fail("no token ids", "--ids", "--ids 1,2,3");
+  return ids;
+}
+
+Result<std::string> read_text_file(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::stringstream text;
+  if (!in || !(text << in.rdbuf())) return fail("cannot be read", path, "an existing text file that is not empty");
+  return text.str();
+}
+
+Result<std::vector<std::string>> read_prompts(const std::string& path) {
+  KVASIR_TRY(const std::string text, read_text_file(path));
+  std::vector<std::string> prompts;
+  std::stringstream in(text);
+  for (std::string line; std::getline(in, line);)
+    if (!line.empty()) prompts.push_back(line);
+  if (prompts.empty()) return fail("no prompts in it", path, "one prompt per line");
+  return prompts;
+}
+
+std::string provenance() {
+  const std::time_t now = std::time(nullptr);
+  char date[16];
+  std::strftime(date, sizeof date, "%Y-%m-%d", std::gmtime(&now));
+  return fmt::format("{}, {} CPUs, {}", cpu_model_name(), available_cpus(), date);
+}
+
+std::string with_commas(uint64_t n) {
+  std::string digits = std::to_string(n);
+  for (int i = static_cast<int>(digits.size()) - 3; i > 0; i -= 3) digits.insert(static_cast<size_t>(i), ",");
+  return digits;
+}
+
+nlohmann::json to_json(const GenStats& s) {
+  return {{"ttft_ms", s.ttft_ms},
+          {"prefill_tok_s", s.prefill_tok_s},
+          {"decode_tok_s", s.decode_tok_s},
+          {"kv_bytes", s.cache.bytes},
+          {"kv_predicted_bytes", s.cache.predicted_bytes},
+          {"kv_peak_bytes", s.cache.peak_bytes},
+          {"kv_capacity", s.cache.capacity},
+          {"kv_growths", s.cache.growths},
+          {"kv_saturated", s.cache.saturated},
+          {"peak_rss_bytes", s.peak_rss_bytes},
+          {"weights_bytes", s.weights_bytes},
+          {"threads", s.threads},
+          {"cpu", s.cpu},
+          {"layout", s.cache.layout},
+          {"kv_type_k", s.cache.kv_type_k},
+          {"kv_type_v", s.cache.kv_type_v},
+          {"weights", s.weights}};
+}
+
+void print_json(const nlohmann::json& json) {
+  const std::string text = json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  std::fputc('\n', stdout);
+}
+
+}  // namespace kvasir::cli

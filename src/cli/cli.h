@@ -1,0 +1,59 @@
+// What the commands share: options, output, exit codes. No command lives here.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include <kvasir/engine.h>
+#include <kvasir/generate.h>
+
+namespace kvasir::cli {
+
+// 0 done, 1 a check failed, 2 usage or bad input.
+inline constexpr int kOk = 0, kCheckFailed = 1, kBadInput = 2;
+
+/// A command: adds its options to `app` and leaves in `*run` what to do. One file cmd_NAME.cc each, found by CMake's
+/// glob; `run` returns the exit code, or an error that main prints.
+using Run = std::function<Result<int>()>;
+struct Command {
+  const char* name;
+  const char* summary;
+  void (*add)(CLI::App& app, Run* run);
+};
+std::vector<const Command*> commands();
+
+/// MODEL, --weights, --tokenizer.
+struct ModelArgs {
+  std::string model = "tales";
+  ModelOptions options;
+  void add(CLI::App& app);
+  Result<std::shared_ptr<const Model>> open() const { return Model::open(model, options); }
+};
+
+/// --threads, --prefill-chunk, --cache, --ctx, --kv-type, -ctk, -ctv.
+struct EngineArgs {
+  EngineOptions engine;
+  SessionOptions session;
+  void add(CLI::App& app);
+};
+
+/// Ids of `text`; errors: a model without a tokenizer, an empty text.
+Result<std::vector<int>> encode(const Model& model, const std::string& text);
+/// "1,2,3" to ids. Errors: what is not a number.
+Result<std::vector<int>> parse_ids(const std::string& text);
+Result<std::string> read_text_file(const std::string& path);
+/// One line per prompt, empty lines left out.
+Result<std::vector<std::string>> read_prompts(const std::string& path);
+
+/// CPU model, date and command of a measurement, for plots and CSV.
+std::string provenance();
+/// "1,234,567"
+std::string with_commas(uint64_t n);
+nlohmann::json to_json(const GenStats& stats);
+void print_json(const nlohmann::json& json);
+
+}  // namespace kvasir::cli

@@ -1,0 +1,41 @@
+// Storage types as codecs. A codec knows how a row of floats is stored and nothing else: no tensor, no model, no cache.
+// One file per type (f32.cc, f16.cc, ...), found by CMake's glob; adding a type is adding a file.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace kvasir {
+
+/// A storage type. Rows are encoded in blocks of `block_elems` channels taking `block_bytes` each.
+struct Codec {
+  const char* name;         ///< "f32", "f16", "bf16"
+  const char* file_name;    ///< safetensors spelling, "F32"
+  int block_elems;          ///< channels in one block
+  int block_bytes;          ///< bytes of one block
+
+  /// Encodes n floats (n a multiple of block_elems). Returns how many values saturated.
+  int64_t (*encode)(const float* src, std::byte* dst, int64_t n);
+  /// Decodes n values (n a multiple of block_elems), exactly.
+  void (*decode)(const std::byte* src, float* dst, int64_t n);
+  /// sum_i row[i] * act[i] in the 16-lane order of docs/numerics.md. This IS the definition of the product.
+  float (*dot)(const std::byte* row, const float* act, int64_t n);
+
+  /// Bytes of a row of n channels; n is rounded up to whole blocks.
+  constexpr size_t row_bytes(int64_t n) const {
+    return static_cast<size_t>((n + block_elems - 1) / block_elems) * static_cast<size_t>(block_bytes);
+  }
+};
+
+/// Every storage type of this build, in file-name order.
+std::span<const Codec* const> codecs();
+/// By name ("f16") or by the safetensors spelling ("F16"); nullptr when unknown.
+const Codec* find_codec(std::string_view name);
+
+const Codec& codec_f32();
+const Codec& codec_f16();
+const Codec& codec_bf16();
+
+}  // namespace kvasir

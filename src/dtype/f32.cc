@@ -1,0 +1,36 @@
+// f32: four bytes a channel, stored as they are.
+#include <cstring>
+
+#include "dtype/codec.h"
+#include "dtype/lanes.h"
+
+namespace kvasir {
+namespace {
+
+int64_t encode(const float* src, std::byte* dst, int64_t n) {
+  std::memcpy(dst, src, static_cast<size_t>(n) * sizeof(float));
+  return 0;
+}
+
+void decode(const std::byte* src, float* dst, int64_t n) {
+  std::memcpy(dst, src, static_cast<size_t>(n) * sizeof(float));
+}
+
+float load(const std::byte* row, int64_t i) {
+  float x;
+  std::memcpy(&x, row + static_cast<size_t>(i) * sizeof x, sizeof x);
+  return x;
+}
+
+float dot(const std::byte* row, const float* act, int64_t n) {
+  return dot_lanes(n, [&](int64_t i) { return load(row, i); }, [&](int64_t i) { return act[i]; });
+}
+
+}  // namespace
+
+const Codec& codec_f32() {
+  static constexpr Codec codec{"f32", "F32", 1, 4, encode, decode, dot};
+  return codec;
+}
+
+}  // namespace kvasir

@@ -1,0 +1,184 @@
+// Sessions and steps: which tokens are fed to which pass.
+#include <kvasir/engine.h>
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/system.h"
+#include "engine/engine_impl.h"
+
+namespace kvasir {
+namespace {
+
+Result<const Codec*> find_kv_type(const std::string& name) {
+  if (const Codec* codec = find_codec(name)) return codec;
+  std::string known;
+  for (const Codec* codec : codecs()) known += (known.empty() ? "" : ", ") + std::string(codec->name);
+  return fail(fmt::format("\"{}\" is not a KV type", name), "--kv-type", known);
+}
+
+Result<int> choose_ctx(int asked, const ModelConfig& config) {
+  if (asked == 0) return config.max_ctx;
+  if (asked < 1 || asked > config.max_ctx)
+    return fail(fmt::format("a context of {} positions, this model allows 1..{}", asked, config.max_ctx), "--ctx",
+                fmt::format("--ctx {}", config.max_ctx));
+  return asked;
+}
+
+}  // namespace
+
+Result<CacheShape> make_cache_shape(const Network& network, const SessionOptions& options) {
+  CacheShape shape = network.family().cache_needs(network.config());
+  KVASIR_TRY(shape.max_ctx, choose_ctx(options.ctx, network.config()));
+  KVASIR_TRY(shape.k, find_kv_type(options.kv_type_k));
+  KVASIR_TRY(shape.v, find_kv_type(options.kv_type_v));
+  return shape;
+}
+
+// ---- session ----------------------------------------------------------------------------------------------------
+
+Session::Session(Session&&) noexcept = default;
+Session& Session::operator=(Session&&) noexcept = default;
+Session::~Session() = default;
+
+Result<void> Session::truncate(int length) {
+  if (length < 0 || length > pos())
+    return fail(fmt::format("cannot truncate to {} tokens, the session has {}", length, pos()), "session",
+                fmt::format("0..{}", pos()));
+  if (length < cache_->coverage()) KVASIR_CHECK(cache_->truncate(length));
+  tokens_.resize(static_cast<size_t>(length));
+  return {};
+}
+
+void Session::clear() { (void)truncate(0); }
+
+CacheStats Session::cache_stats() const {
+  CacheStats stats;
+  const CacheShape& shape = cache_->shape();
+  stats.layout = cache_->info().name;
+  stats.kv_type_k = shape.k->name;
+  stats.kv_type_v = shape.v->name;
+  stats.bytes = cache_->bytes();
+  stats.predicted_bytes = cache_->info().bytes(shape, reached_);
+  stats.peak_bytes = cache_->peak_bytes();
+  stats.capacity = cache_->capacity();
+  stats.growths = cache_->growths();
+  stats.copied_rows = cache_->copied_rows();
+  stats.saturated = cache_->saturated();
+  return stats;
+}
+
+// ---- engine -----------------------------------------------------------------------------------------------------
+
+Engine::Engine() = default;
+Engine::~Engine() = default;
+
+Result<std::unique_ptr<Engine>> Engine::create(std::shared_ptr<const Model> model, const EngineOptions& options) {
+  if (options.prefill_chunk < 1)
+    return fail(fmt::format("a prefill chunk of {} tokens", options.prefill_chunk), "--prefill-chunk", "1 or more");
+  std::unique_ptr<Engine> engine(new Engine);
+  engine->impl_ = std::make_unique<EngineImpl>();
+  engine->impl_->network = &model->network();
+  engine->impl_->chunk = options.prefill_chunk;
+  engine->model_ = std::move(model);
+  KVASIR_TRY(engine->impl_->compute, Compute::create(options.threads == 0 ? default_threads() : options.threads));
+  return engine;
+}
+
+int Engine::threads() const { return impl_->compute->threads(); }
+std::string Engine::cpu() const { return impl_->compute->kernels().name; }
+
+Result<Session> Engine::open_session(const SessionOptions& options) const {
+  KVASIR_TRY(const LayoutInfo* info, find_layout(options.layout));
+  return open_session(*info, options);
+}
+
+Result<Session> Engine::open_session(const LayoutInfo& layout, const SessionOptions& options) const {
+  KVASIR_TRY(const CacheShape shape, make_cache_shape(model_->network(), options));
+  Session session;
+  session.ctx_ = shape.max_ctx;
+  KVASIR_TRY(session.cache_, layout.make(shape));
+  return session;
+}
+
+Result<void> Engine::step(std::span<const Feed> feeds, StepOutput* out) {
+  for (const Feed& feed : feeds) {
+    if (feed.tokens.empty()) return fail("no tokens to feed", "prompt", "a prompt that is not empty");
+    const size_t end = feed.session->tokens_.size() + feed.tokens.size();
+    if (end > static_cast<size_t>(feed.session->ctx_))
+      return fail(fmt::format("{} tokens do not fit the context of {}", end, feed.session->ctx_), "prompt",
+                  "a shorter prompt or a larger --ctx");
+  }
+  std::vector<int> before;
+  for (const Feed& feed : feeds) {
+    before.push_back(feed.session->pos());
+    feed.session->tokens_.insert(feed.session->tokens_.end(), feed.tokens.begin(), feed.tokens.end());
+  }
+  auto done = impl_->run_passes(feeds, before, out);
+  for (size_t i = 0; i < feeds.size(); ++i) {
+    Session& session = *feeds[i].session;
+    if (!done) (void)session.truncate(before[i]);
+    session.reached_ = std::max(session.reached_, session.pos());
+    session.cache_->end_step();
+  }
+  return done;
+}
+
+Result<void> Engine::prefill(Session& session, std::span<const int> tokens, StepOutput* out) {
+  const Feed feed{&session, tokens};
+  return step({&feed, 1}, out);
+}
+
+Result<void> Engine::decode_step(std::span<Session* const> sessions, std::span<const int> tokens, StepOutput* out) {
+  if (sessions.size() != tokens.size())
+    return fail(fmt::format("{} tokens for {} sessions", tokens.size(), sessions.size()), "decode_step");
+  std::vector<Feed> feeds;
+  for (size_t b = 0; b < sessions.size(); ++b) feeds.push_back({sessions[b], tokens.subspan(b, 1)});
+  return step(feeds, out);
+}
+
+// ---- passes -----------------------------------------------------------------------------------------------------
+
+// What a cache does not cover is fed again, which for a layout that forgets is everything.
+std::vector<BatchItem> EngineImpl::next_items(std::span<const Feed> feeds, std::span<const int> before,
+                                              std::vector<size_t>* owners) {
+  std::vector<BatchItem> items;
+  owners->clear();
+  for (size_t i = 0; i < feeds.size(); ++i) {
+    const Session& session = *feeds[i].session;
+    const int first = session.cache_->coverage(), n = std::min(session.pos() - first, chunk);
+    if (n == 0) continue;
+    const int wanted = feeds[i].all_logits ? before[i] : session.pos() - 1;
+    items.push_back({session.cache_.get(), first,
+                     session.tokens().subspan(static_cast<size_t>(first), static_cast<size_t>(n)),
+                     std::clamp(wanted - first, 0, n)});
+    owners->push_back(i);
+  }
+  return items;
+}
+
+Result<void> EngineImpl::run_passes(std::span<const Feed> feeds, std::span<const int> before, StepOutput* out) {
+  std::vector<std::vector<float>> logits(feeds.size());
+  std::vector<size_t> owners;
+  const size_t vocab = static_cast<size_t>(network->config().vocab);
+  Network::Options options;
+  for (const Feed& feed : feeds) options.hidden |= feed.hidden;
+  out->hidden.clear();
+  for (auto items = next_items(feeds, before, &owners); !items.empty(); items = next_items(feeds, before, &owners)) {
+    Network::Output pass;
+    KVASIR_CHECK(network->forward(items, *compute, workspace, options, &pass));
+    out->hidden.insert(out->hidden.end(), pass.hidden.begin(), pass.hidden.end());
+    auto row = pass.logits.begin();
+    for (size_t i = 0; i < items.size(); ++i) {
+      const auto n = static_cast<std::ptrdiff_t>((items[i].tokens.size() - static_cast<size_t>(items[i].wanted_from)) * vocab);
+      logits[owners[i]].insert(logits[owners[i]].end(), row, row + n);
+      row += n;
+    }
+  }
+  out->logits.clear();
+  for (const auto& rows : logits) out->logits.insert(out->logits.end(), rows.begin(), rows.end());
+  return {};
+}
+
+}  // namespace kvasir

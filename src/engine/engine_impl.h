@@ -1,0 +1,28 @@
+// The engine's insides: threads, scratch memory and the loop of passes behind a step.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include <kvasir/engine.h>
+
+#include "arch/network.h"
+
+namespace kvasir {
+
+struct EngineImpl {
+  const Network* network = nullptr;
+  std::unique_ptr<Compute> compute;
+  Workspace workspace;
+  int chunk = 0;
+
+  /// Feeds what the sessions' caches do not cover, chunk by chunk. `before[i]` is where feed i's own tokens begin.
+  Result<void> run_passes(std::span<const Feed> feeds, std::span<const int> before, StepOutput* out);
+
+ private:
+  /// The next chunk of every session that lacks positions, and which feed each belongs to.
+  std::vector<BatchItem> next_items(std::span<const Feed> feeds, std::span<const int> before, std::vector<size_t>* owners);
+};
+
+}  // namespace kvasir

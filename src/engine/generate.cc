@@ -1,0 +1,115 @@
+// The loop of generation: sample, stream, stop, step.
+#include <kvasir/generate.h>
+
+#include <algorithm>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "base/clock.h"
+#include "base/system.h"
+#include "engine/stop.h"
+
+namespace kvasir {
+namespace {
+
+// What a generation collects besides ids: text, streamed as it becomes certain.
+class TextSink {
+ public:
+  TextSink(const Model& model, const GenerateOptions& options) : options_(options), stops_(options.stop) {
+    if (model.tokenizer() != nullptr) decoder_.emplace(model.tokenizer());
+  }
+  void push(int id) { emit(decoder_ ? stops_.push(decoder_->push(id)) : std::string()); }
+  void finish() {
+    if (decoder_) emit(stops_.push(decoder_->finish()));
+    emit(stops_.finish());
+  }
+  bool stopped() const { return stops_.stopped(); }
+  bool cancelled() const { return cancelled_; }
+  const std::string& text() const { return text_; }
+
+ private:
+  void emit(const std::string& piece) {
+    if (piece.empty()) return;
+    text_ += piece;
+    if (options_.on_text && !cancelled_) cancelled_ = !options_.on_text(piece);
+  }
+
+  const GenerateOptions& options_;
+  std::optional<StreamDecoder> decoder_;
+  StopMatcher stops_;
+  std::string text_;
+  bool cancelled_ = false;
+};
+
+Result<void> check(const Session& session, std::span<const int> prompt, const GenerateOptions& options) {
+  KVASIR_CHECK(check_sampling(options.sampling));
+  if (options.max_tokens == 0 || options.max_tokens < -1)
+    return fail(fmt::format("{} tokens asked for", options.max_tokens), "-n", "1 or more, or -1 for no limit");
+  if (prompt.empty()) return fail("the prompt is empty", "-p", "a prompt of at least one token");
+  const size_t end = static_cast<size_t>(session.pos()) + prompt.size();
+  if (end > static_cast<size_t>(session.ctx()))
+    return fail(fmt::format("a prompt of {} tokens does not fit the context of {}", end, session.ctx()), "-p",
+                "a shorter prompt or a larger --ctx");
+  return {};
+}
+
+bool contains(const std::vector<int>& ids, int id) { return std::find(ids.begin(), ids.end(), id) != ids.end(); }
+
+void fill_stats(const Engine& engine, const Session& session, double start, double prefilled, double first, double end,
+                Generation* g) {
+  GenStats& s = g->stats;
+  s.ttft_ms = (first - start) * 1e3;
+  s.prefill_tok_s = g->prompt_tokens / (prefilled - start);
+  if (g->tokens.size() > 1) s.decode_tok_s = static_cast<double>(g->tokens.size() - 1) / (end - first);
+  s.cache = session.cache_stats();
+  s.weights_bytes = engine.model().info().weights_bytes;
+  s.weights = engine.model().info().weights_mode;
+  s.threads = engine.threads();
+  s.cpu = engine.cpu();
+  s.peak_rss_bytes = peak_rss_bytes();
+}
+
+}  // namespace
+
+Result<Generation> generate(Engine& engine, Session& session, std::span<const int> prompt,
+                            const GenerateOptions& options) {
+  KVASIR_CHECK(check(session, prompt, options));
+  const double start = now_seconds();
+  Generation g;
+  g.prompt_tokens = static_cast<int>(prompt.size());
+  g.cached_tokens = session.pos();
+  StepOutput out;
+  KVASIR_CHECK(engine.prefill(session, prompt, &out));
+  const double prefilled = now_seconds();
+  std::optional<Receipt> receipt;
+  if (options.receipt) {
+    KVASIR_TRY(receipt, Receipt::start(engine, session.cache_stats(), session.tokens()));
+  }
+  TextSink sink(engine.model(), options);
+  double first = 0;
+  while (g.stop_reason.empty()) {
+    KVASIR_TRY(const int id, sample(out.logits, options.sampling, session.tokens(), session.pos()));
+    if (first == 0) first = now_seconds();
+    g.tokens.push_back(id);
+    if (receipt) receipt->add(out.logits, id);
+    if (!options.ignore_eos && contains(engine.model().info().eos, id)) {
+      g.stop_reason = "eos";
+      break;
+    }
+    sink.push(id);
+    if (sink.stopped()) g.stop_reason = "stop";
+    else if (sink.cancelled()) g.stop_reason = "cancelled";
+    else if (static_cast<int>(g.tokens.size()) == options.max_tokens || session.pos() == session.ctx()) g.stop_reason = "length";
+    else KVASIR_CHECK(engine.prefill(session, {&id, 1}, &out));
+  }
+  const double end = now_seconds();
+  sink.finish();
+  if (sink.stopped()) g.stop_reason = "stop";
+  g.text = sink.text();
+  if (receipt) g.receipt = receipt->hex();
+  fill_stats(engine, session, start, prefilled, first, end, &g);
+  return g;
+}
+
+}  // namespace kvasir

@@ -1,0 +1,165 @@
+// Opening a model: which files belong to it, and in what format.
+#include <kvasir/model.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <mutex>
+
+#include <fmt/format.h>
+
+#include "arch/network.h"
+#include "base/system.h"
+#include "engine/fingerprint_store.h"
+#include "format/llama2c.h"
+#include "format/safetensors.h"
+
+namespace kvasir {
+namespace fs = std::filesystem;
+
+namespace {
+
+struct ModelFiles {
+  ConfigView config;
+  std::optional<ConfigView> generation;  // generation_config.json
+  TensorDir tensors;
+  fs::path tokenizer;  // empty: none found
+  bool llama2c = false;
+};
+
+Result<ModelFiles> read_folder(const fs::path& folder) {
+  ModelFiles files;
+  KVASIR_TRY(files.config, ConfigView::read(folder / "config.json"));
+  KVASIR_TRY(files.tensors, open_safetensors(folder));
+  std::error_code ec;
+  if (fs::exists(folder / "generation_config.json", ec)) {
+    KVASIR_TRY(files.generation, ConfigView::read(folder / "generation_config.json"));
+  }
+  if (fs::exists(folder / "tokenizer.json", ec)) files.tokenizer = folder / "tokenizer.json";
+  return files;
+}
+
+// llama2.c keeps its tokenizer in a file of its own: tokenizer.bin, or tokN.bin for a vocabulary of N.
+Result<ModelFiles> read_llama2c(const fs::path& path) {
+  KVASIR_TRY(auto file, open_llama2c(path));
+  ModelFiles files{std::move(file.config), std::nullopt, std::move(file.tensors), {}, true};
+  KVASIR_TRY(const int64_t vocab, files.config.get_int("vocab_size", 1, 1 << 24));
+  std::error_code ec;
+  for (const std::string& name : {fmt::format("tok{}.bin", vocab), std::string("tokenizer.bin")})
+    if (fs::exists(path.parent_path() / name, ec)) files.tokenizer = path.parent_path() / name;
+  return files;
+}
+
+Result<ModelFiles> read_files(const fs::path& path) {
+  std::error_code ec;
+  if (fs::is_directory(path, ec)) return read_folder(path);
+  if (path.extension() == ".bin") return read_llama2c(path);
+  return fail("not a model that Kvasir can open", path.string(), "a Hugging Face folder or a llama2.c .bin");
+}
+
+// Absent keys are off, as in the format's own defaults; without the file Kvasir's defaults hold.
+Result<SamplingParams> read_sampling(const ConfigView& view) {
+  SamplingParams p{.temperature = 1.0, .top_k = 0, .top_p = 1.0, .min_p = 0.0};
+  KVASIR_TRY(const bool sampled, view.get_bool_or("do_sample", false));
+  KVASIR_TRY(p.temperature, view.get_number_or("temperature", 1.0, 0.0, 100.0));
+  KVASIR_TRY(const int64_t top_k, view.get_int_or("top_k", 0, 0, 1 << 24));
+  KVASIR_TRY(p.top_p, view.get_number_or("top_p", 1.0, 0.0, 1.0));
+  KVASIR_TRY(p.min_p, view.get_number_or("min_p", 0.0, 0.0, 1.0));
+  KVASIR_TRY(p.repeat_penalty, view.get_number_or("repetition_penalty", 1.0, 0.01, 100.0));
+  p.top_k = static_cast<int>(top_k);
+  if (!sampled) p.temperature = 0;
+  return p;
+}
+
+Result<std::shared_ptr<const Tokenizer>> open_tokenizer(const fs::path& path, bool llama2c, int vocab) {
+  KVASIR_TRY(auto tokenizer, llama2c ? Tokenizer::from_llama2c(path, vocab) : Tokenizer::from_json(path));
+  if (tokenizer->vocab_size() > vocab)
+    return fail(fmt::format("{} tokens, the model has logits for {}", tokenizer->vocab_size(), vocab), path.string(),
+                "the tokenizer that belongs to these weights");
+  return tokenizer;
+}
+
+Result<WeightMode> choose_mode(const std::string& asked, size_t bytes) {
+  if (asked == "resident") return WeightMode::resident;
+  if (asked == "mapped") return WeightMode::mapped;
+  if (asked != "auto") return fail(fmt::format("\"{}\" is not a weight mode", asked), "--weights", "auto, resident, mapped");
+  return bytes <= available_memory_bytes() / 2 ? WeightMode::resident : WeightMode::mapped;
+}
+
+size_t tensor_bytes(const TensorDir& dir) {
+  size_t total = 0;
+  for (const TensorInfo& tensor : dir.tensors) total += tensor.bytes;
+  return total;
+}
+
+std::vector<fs::path> model_folders() {
+  std::vector<fs::path> folders;
+  if (const char* env = std::getenv("KVASIR_MODELS"); env != nullptr && *env != '\0') folders.emplace_back(env);
+  std::error_code ec;
+  const fs::path program = fs::read_symlink("/proc/self/exe", ec).parent_path();
+  for (const char* place : {"models", "../models", "../share/kvasir/models"}) folders.push_back(program / place);
+  return folders;
+}
+
+}  // namespace
+
+Result<std::string> find_model(const std::string& name) {
+  std::error_code ec;
+  if (fs::exists(name, ec)) return name;
+  if (name.find('/') == std::string::npos)
+    for (const fs::path& folder : model_folders())
+      if (fs::exists(folder / name / "config.json", ec)) return fs::weakly_canonical(folder / name, ec).string();
+  return fail("no such model", name, "a path, or the name of a model that ships with Kvasir: tales, tales-gpt2");
+}
+
+Model::Model() = default;
+Model::~Model() = default;
+
+Result<std::shared_ptr<const Model>> Model::open(const std::string& name_or_path, const ModelOptions& options) {
+  KVASIR_TRY(const std::string path, find_model(name_or_path));
+  KVASIR_TRY(ModelFiles files, read_files(path));
+  KVASIR_TRY(const Family* family, find_family(files.config));
+  KVASIR_TRY(ModelConfig config, family->parse_config(files.config));
+  if (files.generation) {  // its end-of-text ids win
+    config.eos.clear();
+    const auto bos = config.bos;
+    KVASIR_CHECK(parse_special_ids(*files.generation, &config));
+    if (!config.bos) config.bos = bos;
+    if (config.eos.empty()) KVASIR_CHECK(parse_special_ids(files.config, &config));
+    KVASIR_CHECK(check_config(config, files.generation->where()));
+  }
+  KVASIR_TRY(const WeightMode mode, choose_mode(options.weights, tensor_bytes(files.tensors)));
+  std::shared_ptr<Model> model(new Model);
+  if (files.generation) {
+    KVASIR_TRY(model->sampling_, read_sampling(*files.generation));
+  }
+  if (!options.tokenizer.empty()) files.tokenizer = options.tokenizer;
+  if (!files.tokenizer.empty()) {
+    KVASIR_TRY(model->tokenizer_, open_tokenizer(files.tokenizer, files.llama2c, config.vocab));
+  }
+  for (const auto& file : files.tensors.files) model->files_.push_back(file->path().string());
+  KVASIR_TRY(model->network_, Network::load(*family, config, std::make_shared<TensorDir>(std::move(files.tensors)), mode, path));
+
+  const Network& net = *model->network_;
+  model->info_ = {.name = fs::path(path).filename().string(), .path = path, .family = config.family,
+                  .weight_type = std::string(net.weight_type()), .layers = config.layers, .hidden = config.hidden,
+                  .heads = config.heads, .kv_heads = config.kv_heads, .head_dim = config.head_dim, .ffn = config.ffn,
+                  .vocab = config.vocab, .max_ctx = config.max_ctx, .parameters = net.parameters(),
+                  .weights_bytes = net.source().total_bytes(),
+                  .weights_mode = mode == WeightMode::resident ? "resident" : "mapped", .bos = config.bos,
+                  .eos = config.eos};
+  return model;
+}
+
+Result<std::string> Model::fingerprint() const {
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
+  if (!fingerprint_.empty()) return fingerprint_;
+  const std::string key = fingerprint_key(files_, network_->config().canonical());
+  if (auto known = remembered_fingerprint(key)) return fingerprint_ = *known;
+  KVASIR_TRY(fingerprint_, network_->fingerprint());
+  remember_fingerprint(key, fingerprint_);
+  return fingerprint_;
+}
+
+}  // namespace kvasir

@@ -1,0 +1,33 @@
+// Matching stop strings across token borders.
+#include "engine/stop.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace kvasir {
+
+std::string StopMatcher::push(std::string_view text) {
+  if (stopped_) return {};
+  held_ += text;
+  size_t match = std::string::npos;
+  for (const std::string& stop : stops_)
+    if (!stop.empty()) match = std::min(match, held_.find(stop));
+  if (match != std::string::npos) {
+    stopped_ = true;
+    return held_.substr(0, match);
+  }
+  size_t keep = 0;  // the longest tail that begins a stop string
+  for (const std::string& stop : stops_)
+    for (size_t n = std::min(held_.size(), stop.empty() ? 0 : stop.size() - 1); n > keep; --n)
+      if (held_.compare(held_.size() - n, n, stop, 0, n) == 0) keep = n;
+  std::string out = held_.substr(0, held_.size() - keep);
+  held_.erase(0, out.size());
+  return out;
+}
+
+std::string StopMatcher::finish() {
+  if (stopped_) return {};
+  return std::exchange(held_, {});
+}
+
+}  // namespace kvasir

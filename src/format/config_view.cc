@@ -1,0 +1,161 @@
+// The checked configuration reader, on top of the strict JSON tree.
+#include "format/config_view.h"
+
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "format/mapped_file.h"
+#include "format/strict_json.h"
+
+namespace kvasir {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr size_t kMaxConfigBytes = size_t{16} << 20;
+
+/// What the value is, short enough for an error.
+std::string describe(const Json& value) {
+  if (value.is_object()) return "an object";
+  if (value.is_array()) return "a list";
+  if (value.is_string()) return in_quotes(value.get_ref<const std::string&>());
+  return value.dump();
+}
+
+bool fits_int64(const Json& value) {
+  return value.is_number_integer() && (!value.is_number_unsigned() || value.get<uint64_t>() <= uint64_t{INT64_MAX});
+}
+
+}  // namespace
+
+struct ConfigView::Impl {
+  Json tree = Json::object();
+  std::string where;
+  std::string prefix;  // keys that lead to this object, "rope_scaling."
+
+  /// nullptr when absent or null.
+  const Json* find(std::string_view key) const {
+    const auto it = tree.find(key);
+    return it == tree.end() || it->is_null() ? nullptr : &*it;
+  }
+};
+
+ConfigView::ConfigView() : impl_(std::make_shared<Impl>()) {}
+ConfigView::ConfigView(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
+
+Result<ConfigView> ConfigView::parse(std::string_view json_text, std::string where) {
+  if (json_text.size() > kMaxConfigBytes)
+    return fail(fmt::format("{} bytes, at most {} allowed", json_text.size(), kMaxConfigBytes), std::move(where));
+  KVASIR_TRY(Json tree, parse_strict_json(json_text, where));
+  if (!tree.is_object()) return fail("the configuration is not a JSON object", std::move(where));
+  return ConfigView(std::make_shared<Impl>(Impl{std::move(tree), std::move(where), {}}));
+}
+
+Result<ConfigView> ConfigView::read(const std::filesystem::path& path) {
+  KVASIR_TRY(const std::string text, read_text_file(path, kMaxConfigBytes));
+  return parse(text, path.string());
+}
+
+bool ConfigView::has(std::string_view key) const { return impl_->find(key) != nullptr; }
+
+tl::unexpected<Error> ConfigView::refuse(std::string_view key, const std::string& why) const {
+  return fail(fmt::format("{} {}", in_quotes(impl_->prefix + std::string(key)), why), impl_->where);
+}
+
+Result<int64_t> ConfigView::get_int(std::string_view key, int64_t min, int64_t max) const {
+  const Json* value = impl_->find(key);
+  if (value == nullptr) return refuse(key, "is missing");
+  if (!value->is_number_integer()) return refuse(key, fmt::format("is {}, expected an integer", describe(*value)));
+  if (!fits_int64(*value) || value->get<int64_t>() < min || value->get<int64_t>() > max)
+    return refuse(key, fmt::format("is {}, allowed {}..{}", describe(*value), min, max));
+  return value->get<int64_t>();
+}
+
+Result<double> ConfigView::get_number(std::string_view key, double min, double max) const {
+  const Json* value = impl_->find(key);
+  if (value == nullptr) return refuse(key, "is missing");
+  if (!value->is_number()) return refuse(key, fmt::format("is {}, expected a number", describe(*value)));
+  const double number = value->get<double>();
+  if (!(number >= min && number <= max))
+    return refuse(key, fmt::format("is {}, allowed {}..{}", describe(*value), min, max));
+  return number;
+}
+
+Result<std::string> ConfigView::get_string(std::string_view key) const {
+  const Json* value = impl_->find(key);
+  if (value == nullptr) return refuse(key, "is missing");
+  if (!value->is_string()) return refuse(key, fmt::format("is {}, expected a string", describe(*value)));
+  return value->get<std::string>();
+}
+
+Result<int64_t> ConfigView::get_int_or(std::string_view key, int64_t fallback, int64_t min, int64_t max) const {
+  if (!has(key)) return fallback;
+  return get_int(key, min, max);
+}
+
+Result<double> ConfigView::get_number_or(std::string_view key, double fallback, double min, double max) const {
+  if (!has(key)) return fallback;
+  return get_number(key, min, max);
+}
+
+Result<bool> ConfigView::get_bool_or(std::string_view key, bool fallback) const {
+  const Json* value = impl_->find(key);
+  if (value == nullptr) return fallback;
+  if (!value->is_boolean()) return refuse(key, fmt::format("is {}, expected true or false", describe(*value)));
+  return value->get<bool>();
+}
+
+Result<std::string> ConfigView::get_string_or(std::string_view key, std::string fallback) const {
+  if (!has(key)) return fallback;
+  return get_string(key);
+}
+
+Result<std::vector<int64_t>> ConfigView::get_ints_or_empty(std::string_view key) const {
+  const Json* value = impl_->find(key);
+  std::vector<int64_t> out;
+  if (value == nullptr) return out;
+  if (value->is_array()) {
+    for (const Json& item : *value) {
+      if (!fits_int64(item)) return refuse(key, fmt::format("holds {}, expected integers", describe(item)));
+      out.push_back(item.get<int64_t>());
+    }
+    return out;
+  }
+  if (!fits_int64(*value)) return refuse(key, fmt::format("is {}, expected an integer or a list", describe(*value)));
+  out.push_back(value->get<int64_t>());
+  return out;
+}
+
+std::optional<ConfigView> ConfigView::object(std::string_view key) const {
+  const Json* value = impl_->find(key);
+  if (value == nullptr || !value->is_object()) return std::nullopt;
+  return ConfigView(std::make_shared<Impl>(Impl{*value, impl_->where, impl_->prefix + std::string(key) + "."}));
+}
+
+std::vector<std::string> ConfigView::keys() const {
+  std::vector<std::string> out;
+  for (const auto& [key, value] : impl_->tree.items())
+    if (!value.is_null()) out.push_back(key);
+  return out;
+}
+
+const std::string& ConfigView::where() const { return impl_->where; }
+
+std::string ConfigView::json_text() const { return impl_->tree.dump(-1, ' ', false, Json::error_handler_t::replace); }
+
+template <class T>
+void ConfigView::assign(std::string_view key, T value) {
+  if (impl_.use_count() > 1) impl_ = std::make_shared<Impl>(*impl_);
+  impl_->tree[std::string(key)] = std::move(value);
+}
+
+void ConfigView::set(std::string_view key, bool value) { assign(key, value); }
+void ConfigView::set(std::string_view key, int value) { assign(key, int64_t{value}); }
+void ConfigView::set(std::string_view key, int64_t value) { assign(key, value); }
+void ConfigView::set(std::string_view key, double value) { assign(key, value); }
+void ConfigView::set(std::string_view key, const char* value) { assign(key, std::string(value)); }
+void ConfigView::set(std::string_view key, std::string_view value) { assign(key, std::string(value)); }
+void ConfigView::set(std::string_view key, const std::vector<int64_t>& value) { assign(key, value); }
+
+}  // namespace kvasir

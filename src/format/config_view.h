@@ -1,0 +1,70 @@
+// A checked reader over a model's configuration (one JSON object): every value is asked for with its type and range,
+// and every refusal names the file and the key. It does not know which keys a model has.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <kvasir/result.h>
+
+namespace kvasir {
+
+/// Behaves as a value: a copy is independent of the original. Reading is safe from many threads, set() is not.
+/// A key whose value is null counts as absent everywhere.
+class ConfigView {
+ public:
+  /// An empty object.
+  ConfigView();
+  /// `where` names the text in errors. Refused: anything but one object, duplicate keys, NaN or Infinity, more than 64
+  /// levels, bytes after the object.
+  static Result<ConfigView> parse(std::string_view json_text, std::string where);
+  /// At most 16 MB.
+  static Result<ConfigView> read(const std::filesystem::path& path);
+
+  bool has(std::string_view key) const;
+
+  // The value must be there, of that type, and in min..max.
+  Result<int64_t> get_int(std::string_view key, int64_t min, int64_t max) const;
+  Result<double> get_number(std::string_view key, double min, double max) const;
+  Result<std::string> get_string(std::string_view key) const;
+  // The same, but an absent key gives the fallback (unchecked). A wrong type or range is an error still.
+  Result<int64_t> get_int_or(std::string_view key, int64_t fallback, int64_t min, int64_t max) const;
+  Result<double> get_number_or(std::string_view key, double fallback, double min, double max) const;
+  Result<bool> get_bool_or(std::string_view key, bool fallback) const;
+  Result<std::string> get_string_or(std::string_view key, std::string fallback) const;
+  /// One integer or a list of them; empty when absent.
+  Result<std::vector<int64_t>> get_ints_or_empty(std::string_view key) const;
+  /// The object under `key`; empty when absent or not an object, so check has() where another type must be refused.
+  std::optional<ConfigView> object(std::string_view key) const;
+
+  /// Keys with a value, sorted.
+  std::vector<std::string> keys() const;
+  /// The file, as in errors.
+  const std::string& where() const;
+  /// The object as compact JSON with sorted keys.
+  std::string json_text() const;
+
+  void set(std::string_view key, bool value);
+  void set(std::string_view key, int value);
+  void set(std::string_view key, int64_t value);
+  void set(std::string_view key, double value);
+  void set(std::string_view key, const char* value);
+  void set(std::string_view key, std::string_view value);
+  void set(std::string_view key, const std::vector<int64_t>& value);
+
+ private:
+  struct Impl;
+  explicit ConfigView(std::shared_ptr<Impl> impl);
+  tl::unexpected<Error> refuse(std::string_view key, const std::string& why) const;
+  template <class T>
+  void assign(std::string_view key, T value);
+
+  std::shared_ptr<Impl> impl_;  // shared between copies until one of them is set()
+};
+
+}  // namespace kvasir

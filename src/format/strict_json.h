@@ -1,0 +1,26 @@
+// JSON read strictly: no duplicate keys, no trailing bytes, no NaN, bounded depth. Only .cc files of this folder
+// include this, so that nobody else compiles the JSON library.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include <nlohmann/json.hpp>
+
+#include <kvasir/result.h>
+
+namespace kvasir {
+
+inline constexpr int kMaxJsonDepth = 64;
+
+/// The document as a tree. Errors name the byte and never hold more than a few words of the input.
+Result<nlohmann::json> parse_strict_json(std::string_view text, const std::string& where);
+
+/// Feeds a SAX handler; true when the whole text was one JSON value. A NUL byte is refused here, because the JSON
+/// library takes it for the end of the text.
+bool feed_strict_json(std::string_view text, nlohmann::json_sax<nlohmann::json>& handler);
+
+/// In double quotes, control characters escaped, cut at 80 bytes: safe to print in an error.
+std::string in_quotes(std::string_view text);
+
+}  // namespace kvasir

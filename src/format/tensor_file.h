@@ -1,0 +1,44 @@
+// Named tensors inside mapped files: where each one lies. Reading a format fills a TensorDir; no format lives here.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "dtype/codec.h"
+#include "format/mapped_file.h"
+
+namespace kvasir {
+
+/// One tensor as the file declares it; the reader has checked that it lies inside the file.
+struct TensorInfo {
+  std::string name;
+  const Codec* codec = nullptr;  ///< nullptr when the dtype is not one that we compute with
+  std::string dtype;             ///< the file's own word, "BF16"
+  std::vector<int64_t> shape;    ///< slowest dimension first; no dimension is negative, the product fits int64_t
+  uint64_t offset = 0;           ///< bytes from the start of the file; only the file decides its alignment
+  uint64_t bytes = 0;
+  int file = 0;  ///< index into TensorDir::files
+};
+
+/// A model's tensors, over one file or several shards.
+struct TensorDir {
+  std::vector<std::shared_ptr<MappedFile>> files;
+  std::vector<TensorInfo> tensors;  ///< sorted by name, no name twice
+
+  /// nullptr when there is no such tensor.
+  const TensorInfo* find(std::string_view name) const;
+  /// The tensor's bytes in the mapping, possibly unaligned.
+  std::span<const std::byte> data(const TensorInfo& tensor) const {
+    return files[static_cast<size_t>(tensor.file)]->bytes().subspan(tensor.offset, tensor.bytes);
+  }
+};
+
+/// Sorts by name and refuses a name that is there twice.
+Result<void> sort_tensors(std::vector<TensorInfo>& tensors, const std::string& where);
+
+}  // namespace kvasir

@@ -1,0 +1,111 @@
+// Splitting products over threads.
+#include "math/compute.h"
+
+#include <algorithm>
+#include <cstdint>
+
+#include "base/float_env.h"
+
+namespace kvasir {
+namespace {
+
+// Weight bytes in one chunk of a few-token product: large enough to hide a claim, small enough to share evenly.
+constexpr size_t kChunkBytes = size_t{64} << 10;
+
+RowKind row_kind(const Codec* codec) {
+  if (codec == &codec_f32()) return RowKind::f32;
+  if (codec == &codec_f16()) return RowKind::f16;
+  if (codec == &codec_bf16()) return RowKind::bf16;
+  return RowKind::decoded;
+}
+
+MatmulArgs make_args(const MatmulJob& job) {
+  MatmulArgs args;
+  args.w = job.w.data;
+  args.row_bytes = job.w.row_bytes();
+  args.kind = row_kind(job.w.codec);
+  args.conv1d = job.w.conv1d;
+  args.decode = job.w.codec->decode;
+  args.rows = job.w.rows;
+  args.cols = job.w.cols;
+  args.x = job.x.data;
+  args.x_stride = job.x.stride;
+  args.y = job.y.data;
+  args.y_stride = job.y.stride;
+  args.tokens = job.x.n;
+  args.bias = job.bias;
+  return args;
+}
+
+// Output rows per chunk: a panel for many tokens, about kChunkBytes of weights for few.
+int64_t rows_per_chunk(const MatmulJob& job) {
+  if (job.x.n > kFewTokens) return kPanelRows;
+  const size_t row = job.w.codec->row_bytes(job.w.cols);
+  const int64_t rows = static_cast<int64_t>(std::max<size_t>(1, kChunkBytes / std::max<size_t>(1, row)));
+  return std::max<int64_t>(16, rows / 16 * 16);
+}
+
+struct Share {
+  const MatmulJob* job;
+  int64_t rows_per_chunk;
+  int first_chunk, end_chunk;
+};
+
+}  // namespace
+
+const Kernels& kernels_for(CpuTarget target) {
+  switch (target) {
+#if defined(__x86_64__)
+    case CpuTarget::avx2: return kAvx2Kernels;
+    case CpuTarget::avx512: return kAvx512Kernels;
+#else
+    case CpuTarget::avx2:
+    case CpuTarget::avx512:
+#endif
+    case CpuTarget::neon:
+    case CpuTarget::scalar: break;
+  }
+  return kScalarKernels;
+}
+
+Result<std::unique_ptr<Compute>> Compute::create(int threads) {
+  KVASIR_TRY(const CpuTarget target, choose_cpu_target());
+  std::unique_ptr<Compute> compute(new Compute);
+  compute->kernels_ = &kernels_for(target);
+  KVASIR_TRY(compute->pool_, ThreadPool::create(threads));
+  compute->scratch_.resize(static_cast<size_t>(threads));
+  return compute;
+}
+
+Result<void> Compute::reserve_scratch(int64_t floats) {
+  if (floats <= scratch_floats_) return {};
+  std::vector<Buffer> grown(scratch_.size());
+  for (Buffer& buffer : grown) {
+    KVASIR_TRY(buffer, Buffer::allocate(static_cast<size_t>(floats) * sizeof(float), Owner::activations));
+  }
+  scratch_ = std::move(grown);
+  scratch_floats_ = floats;
+  return {};
+}
+
+void Compute::matmul(std::span<const MatmulJob> jobs) {
+  std::vector<Share> shares;
+  int chunks = 0;
+  for (const MatmulJob& job : jobs) {
+    const int64_t per_chunk = rows_per_chunk(job);
+    const int end = chunks + static_cast<int>((job.w.rows + per_chunk - 1) / per_chunk);
+    shares.push_back(Share{&job, per_chunk, chunks, end});
+    chunks = end;
+  }
+  pool_->run(chunks, [&](int chunk, int worker) {
+    const Share* share = shares.data();
+    while (chunk >= share->end_chunk) ++share;
+    MatmulArgs args = make_args(*share->job);
+    args.row_begin = (chunk - share->first_chunk) * share->rows_per_chunk;
+    args.row_end = std::min(args.rows, args.row_begin + share->rows_per_chunk);
+    args.panel = scratch(worker);
+    kernels_->matmul(args);
+  });
+}
+
+}  // namespace kvasir

@@ -1,0 +1,84 @@
+// What a forward pass computes with: the kernel table of this CPU, the threads, and a scratch area per thread.
+// Splits work over threads where it cannot change a bit: by output rows, by query rows, by elements.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include <kvasir/result.h>
+
+#include "base/buffer.h"
+#include "base/system.h"
+#include "base/thread_pool.h"
+#include "dtype/codec.h"
+#include "math/kernels.h"
+
+namespace kvasir {
+
+/// A weight matrix as stored: y = W x with W [rows][cols]; `conv1d` says that the file holds its transpose.
+struct Matrix {
+  const Codec* codec = nullptr;
+  const std::byte* data = nullptr;
+  int64_t rows = 0, cols = 0;
+  bool conv1d = false;
+
+  /// Bytes between stored rows.
+  size_t row_bytes() const { return codec->row_bytes(conv1d ? rows : cols); }
+};
+
+/// A row-major view of activations: n rows of `cols`, `stride` floats apart.
+struct Rows {
+  float* data = nullptr;
+  int n = 0;
+  int64_t cols = 0, stride = 0;
+
+  float* row(int t) const { return data + t * stride; }
+  /// Columns [from, from + count) of every row.
+  Rows columns(int64_t from, int64_t count) const { return {data + from, n, count, stride}; }
+};
+
+/// One product of a fork: y[t] = w x[t] + bias.
+struct MatmulJob {
+  Matrix w;
+  const float* bias = nullptr;
+  Rows x, y;
+};
+
+class Compute {
+ public:
+  /// Errors: an unusable CPU target, thread count out of range, no memory.
+  static Result<std::unique_ptr<Compute>> create(int threads);
+
+  const Kernels& kernels() const { return *kernels_; }
+  ThreadPool& pool() { return *pool_; }
+  int threads() const { return pool_->threads(); }
+
+  /// Grows every thread's scratch to at least `floats`. Call before the parallel part.
+  Result<void> reserve_scratch(int64_t floats);
+  float* scratch(int worker) { return reinterpret_cast<float*>(scratch_[static_cast<size_t>(worker)].data()); }
+
+  /// All jobs in one fork. Scratch of kPanelRows * cols floats must be reserved.
+  void matmul(std::span<const MatmulJob> jobs);
+  /// f(t) for t in [0, n), in blocks over the threads.
+  template <class F>
+  void for_rows(int n, F&& f) {
+    constexpr int kBlock = 4;
+    pool_->run((n + kBlock - 1) / kBlock, [&](int block, int) {
+      for (int t = block * kBlock; t < n && t < (block + 1) * kBlock; ++t) f(t);
+    });
+  }
+
+ private:
+  Compute() = default;
+
+  const Kernels* kernels_ = nullptr;
+  std::unique_ptr<ThreadPool> pool_;
+  std::vector<Buffer> scratch_;
+  int64_t scratch_floats_ = 0;
+};
+
+/// The table of a target that choose_cpu_target() allowed.
+const Kernels& kernels_for(CpuTarget target);
+
+}  // namespace kvasir

@@ -1,0 +1,97 @@
+// The table of kernels: everything that is computed per element, one table per CPU target, equal in bits.
+// The order of every sum is in docs/numerics.md; the scalar table is written plainly and is the oracle of the others.
+// Plain arguments only: this header is compiled for wide CPUs too, so nothing inline may end up in the baseline.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "math/tile.h"
+
+namespace kvasir {
+
+/// How a kernel reads rows of a storage type: by its own loader, or (`decoded`) through the codec into scratch.
+enum class RowKind : uint8_t { f32, f16, bf16, decoded };
+
+using DecodeFn = void (*)(const std::byte* src, float* dst, int64_t n);
+
+/// y[t][r] = dot(w row r, x[t]) + bias[r] for rows in [row_begin, row_end) and all tokens.
+struct MatmulArgs {
+  const std::byte* w = nullptr;  // [rows][cols], or [cols][rows] when conv1d (GPT-2's Conv1D)
+  size_t row_bytes = 0;          // bytes between stored rows
+  RowKind kind = RowKind::f32;
+  bool conv1d = false;
+  DecodeFn decode = nullptr;
+  int64_t rows = 0, cols = 0;  // outputs, inputs
+  const float* x = nullptr;    // [tokens][x_stride]
+  int64_t x_stride = 0;
+  float* y = nullptr;  // [tokens][y_stride]
+  int64_t y_stride = 0;
+  int tokens = 0;
+  const float* bias = nullptr;  // [rows] or null
+  int64_t row_begin = 0, row_end = 0;
+  float* panel = nullptr;  // scratch of kPanelRows * cols floats
+};
+
+/// Weight rows widened at a time; a chunk of a matmul never spans more.
+inline constexpr int kPanelRows = 32;
+/// Up to so many tokens the weights are read straight from the file's form, without a panel.
+inline constexpr int kFewTokens = 4;
+
+/// The most tokens of one attend() call.
+inline constexpr int kMaxAttendTokens = 32;
+
+/// Causal attention of `tokens` consecutive positions and one KV head over tiles, for the `group` query heads it serves.
+struct AttendArgs {
+  const Tile* tiles = nullptr;  // ascending
+  int tile_count = 0;
+  int head_dim = 0, group = 0, tokens = 0;
+  int first_pos = 0;               // position of token 0; token t sees positions <= first_pos + t
+  float scale = 0;                 // applied after the dot
+  size_t k_offset = 0, v_offset = 0;  // bytes from a row's start to this KV head
+  DecodeFn decode_k = nullptr, decode_v = nullptr;  // null: rows are f32
+  const float* q = nullptr;        // [tokens][q_stride], the group's heads one after the other
+  float* out = nullptr;            // [tokens][out_stride], likewise
+  int64_t q_stride = 0, out_stride = 0;
+  float* scratch = nullptr;        // attend_scratch_floats(...) floats
+};
+
+/// Scratch of one attend() call.
+constexpr int64_t attend_scratch_floats(int head_dim, int group, int tokens) {
+  const int64_t queries = static_cast<int64_t>(group) * tokens;
+  return 2 * int64_t{kTilePositions} * head_dim + queries * (head_dim + 2) + int64_t{group} * (kTilePositions + head_dim + 2);
+}
+
+/// Rotates `heads` heads of one row by the angles whose cosines and sines are given, head_dim / 2 of each.
+struct RopeArgs {
+  float* row = nullptr;
+  int heads = 0, head_dim = 0;
+  const float* cos = nullptr;
+  const float* sin = nullptr;
+  bool interleaved = false;  // pairs (2i, 2i+1) instead of (i, i + head_dim/2)
+};
+
+struct Kernels {
+  const char* name;
+  void (*matmul)(const MatmulArgs&);
+  void (*attend)(const AttendArgs&);
+  void (*rope)(const RopeArgs&);
+  /// y = x / sqrt(mean(x^2) + eps) * gain
+  void (*rms_norm)(const float* x, const float* gain, float eps, float* y, int64_t n);
+  /// y = (x - mean) / sqrt(var + eps) * gain + bias
+  void (*layer_norm)(const float* x, const float* gain, const float* bias, float eps, float* y, int64_t n);
+  /// gate = silu(gate) * up
+  void (*silu_mul)(float* gate, const float* up, int64_t n);
+  /// x = gelu_tanh(x)
+  void (*gelu)(float* x, int64_t n);
+  /// x = x + y
+  void (*add)(float* x, const float* y, int64_t n);
+};
+
+extern const Kernels kScalarKernels;
+#if defined(__x86_64__)
+extern const Kernels kAvx2Kernels;
+extern const Kernels kAvx512Kernels;
+#endif
+
+}  // namespace kvasir

@@ -1,0 +1,18 @@
+// The AVX2 table: V16 is two 8-lane registers, so tiles are small.
+#if defined(__x86_64__)
+
+#define KVASIR_SIMD_NS kvasir::avx2
+#include "math/vec16_avx2.h"
+
+namespace KVASIR_SIMD_NS {
+constexpr int kFewRows1 = 4, kFewRows2 = 3, kFewRows3 = 2, kFewRows4 = 1;
+constexpr int kTileRows = 2, kTileTokens = 3;
+}  // namespace KVASIR_SIMD_NS
+
+#include "math/kernels_simd.h"
+
+namespace kvasir {
+const Kernels kAvx2Kernels = avx2::make_kernels("avx2");
+}
+
+#endif

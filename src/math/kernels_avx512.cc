@@ -1,0 +1,18 @@
+// The AVX-512 table: V16 is one register of 32.
+#if defined(__x86_64__)
+
+#define KVASIR_SIMD_NS kvasir::avx512
+#include "math/vec16_avx512.h"
+
+namespace KVASIR_SIMD_NS {
+constexpr int kFewRows1 = 8, kFewRows2 = 8, kFewRows3 = 6, kFewRows4 = 6;
+constexpr int kTileRows = 4, kTileTokens = 6;
+}  // namespace KVASIR_SIMD_NS
+
+#include "math/kernels_simd.h"
+
+namespace kvasir {
+const Kernels kAvx512Kernels = avx512::make_kernels("avx512");
+}
+
+#endif

@@ -1,0 +1,162 @@
+// The scalar oracle: every kernel as docs/numerics.md states it, one element at a time. Slow on purpose; what the SIMD
+// tables must equal in bits. Uses no code of theirs except the polynomials, which are the definition on every CPU.
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include "dtype/lanes.h"
+#include "math/functions.h"
+#include "math/kernels.h"
+#include "math/vec16_scalar.h"
+
+namespace kvasir {
+namespace {
+
+using scalar::F1;
+
+float exp_scalar(float x) { return exp_v(F1{x}).v; }
+
+// Row r of the weights as floats, whatever the storage.
+void widen_row(const MatmulArgs& a, int64_t r, float* row) {
+  if (!a.conv1d) return a.decode(a.w + static_cast<size_t>(r) * a.row_bytes, row, a.cols);
+  std::vector<float> stored(static_cast<size_t>(a.rows));
+  for (int64_t k = 0; k < a.cols; ++k) {
+    a.decode(a.w + static_cast<size_t>(k) * a.row_bytes, stored.data(), a.rows);
+    row[k] = stored[static_cast<size_t>(r)];
+  }
+}
+
+void matmul_one_row(const MatmulArgs& a, int64_t r, const float* row) {
+  for (int t = 0; t < a.tokens; ++t) {
+    const float* x = a.x + t * a.x_stride;
+    const float dot = dot_lanes(a.cols, [&](int64_t i) { return row[i]; }, [&](int64_t i) { return x[i]; });
+    a.y[t * a.y_stride + r] = a.bias != nullptr ? dot + a.bias[r] : dot;
+  }
+}
+
+void matmul(const MatmulArgs& a) {
+  for (int64_t r = a.row_begin; r < a.row_end; ++r) {
+    widen_row(a, r, a.panel);
+    matmul_one_row(a, r, a.panel);
+  }
+}
+
+struct TileState {
+  float m = 0, l = 0;
+  std::vector<float> o;
+};
+
+std::vector<float> decode_row(const std::byte* row, DecodeFn decode, int head_dim) {
+  std::vector<float> out(static_cast<size_t>(head_dim));
+  if (decode == nullptr) {
+    const float* floats = reinterpret_cast<const float*>(row);
+    out.assign(floats, floats + head_dim);
+  } else {
+    decode(row, out.data(), head_dim);
+  }
+  return out;
+}
+
+// One tile alone, for one query row.
+TileState attend_tile(const AttendArgs& a, const Tile& tile, uint64_t live, const float* q) {
+  float scores[kTilePositions];
+  TileState state;
+  state.m = -INFINITY;
+  for (int i = 0; i < kTilePositions; ++i) {
+    if ((live >> i & 1) == 0) continue;
+    const auto k = decode_row(tile.k + static_cast<size_t>(i) * tile.k_stride + a.k_offset, a.decode_k, a.head_dim);
+    const float dot = dot_lanes(a.head_dim, [&](int64_t d) { return q[d]; },
+                                [&](int64_t d) { return k[static_cast<size_t>(d)]; });
+    scores[i] = dot * a.scale;
+    state.m = scores[i] > state.m ? scores[i] : state.m;
+  }
+  float lanes[kLanes] = {};
+  state.o.assign(static_cast<size_t>(a.head_dim), 0.0f);
+  for (int i = 0; i < kTilePositions; ++i) {
+    if ((live >> i & 1) == 0) continue;
+    const float p = exp_scalar(scores[i] - state.m);
+    lanes[i % kLanes] += p;
+    const auto v = decode_row(tile.v + static_cast<size_t>(i) * tile.v_stride + a.v_offset, a.decode_v, a.head_dim);
+    for (size_t d = 0; d < v.size(); ++d) state.o[d] = std::fma(p, v[d], state.o[d]);
+  }
+  state.l = fold_lanes(lanes);
+  return state;
+}
+
+void merge(TileState& all, const TileState& tile) {
+  const float m = tile.m > all.m ? tile.m : all.m;
+  const float a = exp_scalar(all.m - m), b = exp_scalar(tile.m - m);
+  all.l = std::fma(all.l, a, tile.l * b);
+  for (size_t d = 0; d < all.o.size(); ++d) all.o[d] = std::fma(all.o[d], a, tile.o[d] * b);
+  all.m = m;
+}
+
+void attend_query(const AttendArgs& a, int t, int h) {
+  const float* q = a.q + t * a.q_stride + static_cast<int64_t>(h) * a.head_dim;
+  float* out = a.out + t * a.out_stride + static_cast<int64_t>(h) * a.head_dim;
+  TileState all;
+  bool first = true;
+  for (int j = 0; j < a.tile_count; ++j) {
+    const Tile& tile = a.tiles[j];
+    const uint64_t live = tile.live & live_below(tile.first, a.first_pos + t + 1);
+    if (live == 0) continue;
+    TileState one = attend_tile(a, tile, live, q);
+    if (first) all = one;
+    else merge(all, one);
+    first = false;
+  }
+  for (int d = 0; d < a.head_dim; ++d) out[d] = all.o[static_cast<size_t>(d)] / all.l;
+}
+
+void attend(const AttendArgs& a) {
+  for (int t = 0; t < a.tokens; ++t)
+    for (int h = 0; h < a.group; ++h) attend_query(a, t, h);
+}
+
+void rope(const RopeArgs& args) {
+  const int half = args.head_dim / 2;
+  for (int h = 0; h < args.heads; ++h)
+    for (int i = 0; i < half; ++i) {
+      float* head = args.row + static_cast<int64_t>(h) * args.head_dim;
+      float& a = args.interleaved ? head[2 * i] : head[i];
+      float& b = args.interleaved ? head[2 * i + 1] : head[half + i];
+      const float x = a, y = b, c = args.cos[i], s = args.sin[i];
+      a = std::fma(x, c, -(y * s));
+      b = std::fma(y, c, x * s);
+    }
+}
+
+float square_mean(const float* x, float center, int64_t n) {
+  const auto centered = [&](int64_t i) { return x[i] - center; };
+  return dot_lanes(n, centered, centered) / static_cast<float>(n);
+}
+
+void rms_norm(const float* x, const float* gain, float eps, float* y, int64_t n) {
+  const float scale = 1.0f / std::sqrt(square_mean(x, 0.0f, n) + eps);
+  for (int64_t i = 0; i < n; ++i) y[i] = x[i] * scale * gain[i];
+}
+
+void layer_norm(const float* x, const float* gain, const float* bias, float eps, float* y, int64_t n) {
+  const float sum = dot_lanes(n, [&](int64_t i) { return x[i]; }, [](int64_t) { return 1.0f; });
+  const float mean = sum / static_cast<float>(n);
+  const float scale = 1.0f / std::sqrt(square_mean(x, mean, n) + eps);
+  for (int64_t i = 0; i < n; ++i) y[i] = std::fma((x[i] - mean) * scale, gain[i], bias[i]);
+}
+
+void silu_mul(float* gate, const float* up, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) gate[i] = silu_v(F1{gate[i]}).v * up[i];
+}
+
+void gelu(float* x, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) x[i] = gelu_tanh_v(F1{x[i]}).v;
+}
+
+void add(float* x, const float* y, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) x[i] = x[i] + y[i];
+}
+
+}  // namespace
+
+const Kernels kScalarKernels{"scalar", matmul, attend, rope, rms_norm, layer_norm, silu_mul, gelu, add};
+
+}  // namespace kvasir

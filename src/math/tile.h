@@ -1,0 +1,28 @@
+// The unit of attention: 64 absolute positions. Declared here so that layouts can hand tiles out and kernels can eat
+// them; who owns the rows and where they came from is not said.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace kvasir {
+
+inline constexpr int kTilePositions = 64;
+
+/// Positions first..first+63, first a multiple of 64. Row i of K starts at k + i * k_stride and holds every KV head.
+/// Only rows whose bit is set in `live` may be read: the others may not exist.
+struct Tile {
+  int first = 0;
+  uint64_t live = 0;
+  const std::byte* k = nullptr;
+  const std::byte* v = nullptr;
+  size_t k_stride = 0, v_stride = 0;  // bytes between positions
+};
+
+/// Bits of the positions first..first+63 that are below `end`.
+constexpr uint64_t live_below(int first, int end) {
+  const int n = end - first;
+  return n >= kTilePositions ? ~uint64_t{0} : n <= 0 ? 0 : (uint64_t{1} << n) - 1;
+}
+
+}  // namespace kvasir

@@ -1,0 +1,172 @@
+// 16 float lanes in two 256-bit registers (AVX2, FMA, F16C). The operations only; no kernels.
+// The including file defines KVASIR_SIMD_NS, the namespace that everything here goes into. Same API as the other
+// vec16_*.h.
+#pragma once
+
+#include <immintrin.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "math/vec16_common.h"
+
+#ifndef KVASIR_SIMD_NS
+#error "define KVASIR_SIMD_NS, for example kvasir::avx2, before including math/vec16_avx2.h"
+#endif
+
+namespace KVASIR_SIMD_NS {
+
+struct V16 {
+  __m256 lo, hi;
+  static KVASIR_SIMD_MEMBER V16 broadcast(float x) { return {_mm256_set1_ps(x), _mm256_set1_ps(x)}; }
+};
+
+/// A lane mask: all ones or all zeros in each lane.
+struct M16 {
+  __m256 lo, hi;
+};
+
+KVASIR_SIMD_FN V16 set1(float x) { return V16::broadcast(x); }
+KVASIR_SIMD_FN V16 zero() { return {_mm256_setzero_ps(), _mm256_setzero_ps()}; }
+KVASIR_SIMD_FN V16 iota() {
+  return {_mm256_setr_ps(0, 1, 2, 3, 4, 5, 6, 7), _mm256_setr_ps(8, 9, 10, 11, 12, 13, 14, 15)};
+}
+
+// A window on 16 set and 16 clear words gives the mask of the first n lanes.
+alignas(64) static constexpr int32_t kFirstLanes[32] = {-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1};
+
+struct FirstLanes {
+  __m256i lo, hi;
+};
+KVASIR_SIMD_FN FirstLanes first_lanes(int n) {
+  const int32_t* window = kFirstLanes + (16 - n);
+  return {_mm256_loadu_si256(reinterpret_cast<const __m256i*>(window)),
+          _mm256_loadu_si256(reinterpret_cast<const __m256i*>(window + 8))};
+}
+
+KVASIR_SIMD_FN V16 load(const float* p) { return {_mm256_loadu_ps(p), _mm256_loadu_ps(p + 8)}; }
+/// The first n (0..16) lanes, the others +0; reads no element past n.
+KVASIR_SIMD_FN V16 load_n(const float* p, int n) {
+  const FirstLanes mask = first_lanes(n);
+  return {_mm256_maskload_ps(p, mask.lo), _mm256_maskload_ps(p + 8, mask.hi)};
+}
+KVASIR_SIMD_FN void store(float* p, V16 x) {
+  _mm256_storeu_ps(p, x.lo);
+  _mm256_storeu_ps(p + 8, x.hi);
+}
+/// Writes the first n (0..16) lanes only.
+KVASIR_SIMD_FN void store_n(float* p, V16 x, int n) {
+  const FirstLanes mask = first_lanes(n);
+  _mm256_maskstore_ps(p, mask.lo, x.lo);
+  _mm256_maskstore_ps(p + 8, mask.hi, x.hi);
+}
+
+KVASIR_SIMD_FN V16 operator+(V16 a, V16 b) { return {_mm256_add_ps(a.lo, b.lo), _mm256_add_ps(a.hi, b.hi)}; }
+KVASIR_SIMD_FN V16 operator-(V16 a, V16 b) { return {_mm256_sub_ps(a.lo, b.lo), _mm256_sub_ps(a.hi, b.hi)}; }
+KVASIR_SIMD_FN V16 operator*(V16 a, V16 b) { return {_mm256_mul_ps(a.lo, b.lo), _mm256_mul_ps(a.hi, b.hi)}; }
+KVASIR_SIMD_FN V16 operator/(V16 a, V16 b) { return {_mm256_div_ps(a.lo, b.lo), _mm256_div_ps(a.hi, b.hi)}; }
+KVASIR_SIMD_FN V16 sqrt(V16 x) { return {_mm256_sqrt_ps(x.lo), _mm256_sqrt_ps(x.hi)}; }
+
+/// a * b + c, rounded once.
+KVASIR_SIMD_FN V16 fma(V16 a, V16 b, V16 c) {
+  return {_mm256_fmadd_ps(a.lo, b.lo, c.lo), _mm256_fmadd_ps(a.hi, b.hi, c.hi)};
+}
+/// fma in the first n lanes; the others keep c, to the bit.
+KVASIR_SIMD_FN V16 fma_n(V16 a, V16 b, V16 c, int n) {
+  const FirstLanes mask = first_lanes(n);
+  const V16 sum = fma(a, b, c);
+  return {_mm256_blendv_ps(c.lo, sum.lo, _mm256_castsi256_ps(mask.lo)),
+          _mm256_blendv_ps(c.hi, sum.hi, _mm256_castsi256_ps(mask.hi))};
+}
+
+KVASIR_SIMD_FN M16 lt(V16 a, V16 b) {
+  return {_mm256_cmp_ps(a.lo, b.lo, _CMP_LT_OQ), _mm256_cmp_ps(a.hi, b.hi, _CMP_LT_OQ)};
+}
+KVASIR_SIMD_FN M16 gt(V16 a, V16 b) {
+  return {_mm256_cmp_ps(a.lo, b.lo, _CMP_GT_OQ), _mm256_cmp_ps(a.hi, b.hi, _CMP_GT_OQ)};
+}
+/// Lane i is bit i of the low 16 bits.
+KVASIR_SIMD_FN M16 mask_bits(uint32_t low16) {
+  const __m256i bits = _mm256_set1_epi32(static_cast<int>(low16));
+  const __m256i lo = _mm256_setr_epi32(1, 2, 4, 8, 16, 32, 64, 128), hi = _mm256_slli_epi32(lo, 8);
+  return {_mm256_castsi256_ps(_mm256_cmpeq_epi32(_mm256_and_si256(bits, lo), lo)),
+          _mm256_castsi256_ps(_mm256_cmpeq_epi32(_mm256_and_si256(bits, hi), hi))};
+}
+KVASIR_SIMD_FN V16 select(M16 m, V16 if_true, V16 if_false) {
+  return {_mm256_blendv_ps(if_false.lo, if_true.lo, m.lo), _mm256_blendv_ps(if_false.hi, if_true.hi, m.hi)};
+}
+
+KVASIR_SIMD_FN V16 abs(V16 x) {
+  const __m256 sign = _mm256_set1_ps(-0.0f);
+  return {_mm256_andnot_ps(sign, x.lo), _mm256_andnot_ps(sign, x.hi)};
+}
+KVASIR_SIMD_FN V16 negate(V16 x) {
+  const __m256 sign = _mm256_set1_ps(-0.0f);
+  return {_mm256_xor_ps(sign, x.lo), _mm256_xor_ps(sign, x.hi)};
+}
+KVASIR_SIMD_FN V16 copysign(V16 magnitude, V16 sign_of) {
+  const __m256 sign = _mm256_set1_ps(-0.0f);
+  return {_mm256_or_ps(_mm256_andnot_ps(sign, magnitude.lo), _mm256_and_ps(sign, sign_of.lo)),
+          _mm256_or_ps(_mm256_andnot_ps(sign, magnitude.hi), _mm256_and_ps(sign, sign_of.hi))};
+}
+/// select(gt(a, b), a, b): b when either is NaN or both are zeros, which is what the instruction does.
+KVASIR_SIMD_FN V16 max(V16 a, V16 b) { return {_mm256_max_ps(a.lo, b.lo), _mm256_max_ps(a.hi, b.hi)}; }
+
+/// 2^n for integer-valued n in [-126, 127].
+KVASIR_SIMD_FN V16 pow2(V16 n) {
+  const __m256i bias = _mm256_set1_epi32(127);
+  const __m256i lo = _mm256_slli_epi32(_mm256_add_epi32(_mm256_cvtps_epi32(n.lo), bias), 23);
+  const __m256i hi = _mm256_slli_epi32(_mm256_add_epi32(_mm256_cvtps_epi32(n.hi), bias), 23);
+  return {_mm256_castsi256_ps(lo), _mm256_castsi256_ps(hi)};
+}
+
+KVASIR_SIMD_FN V16 load_f16(const void* p) {
+  const __m128i* q = static_cast<const __m128i*>(p);
+  return {_mm256_cvtph_ps(_mm_loadu_si128(q)), _mm256_cvtph_ps(_mm_loadu_si128(q + 1))};
+}
+KVASIR_SIMD_FN V16 load_bf16(const void* p) {
+  const __m128i* q = static_cast<const __m128i*>(p);
+  const __m256i lo = _mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128(q)), 16);
+  const __m256i hi = _mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128(q + 1)), 16);
+  return {_mm256_castsi256_ps(lo), _mm256_castsi256_ps(hi)};
+}
+// AVX2 has no 16-bit masked load, so a tail goes through a buffer.
+KVASIR_SIMD_FN V16 load_f16_n(const void* p, int n) {
+  alignas(32) uint16_t tail[16] = {};
+  __builtin_memcpy(tail, p, static_cast<size_t>(n) * sizeof tail[0]);
+  return load_f16(tail);
+}
+KVASIR_SIMD_FN V16 load_bf16_n(const void* p, int n) {
+  alignas(32) uint16_t tail[16] = {};
+  __builtin_memcpy(tail, p, static_cast<size_t>(n) * sizeof tail[0]);
+  return load_bf16(tail);
+}
+
+/// lane i += lane i+8, then +4, +2, +1; returns lane 0.
+KVASIR_SIMD_FN float fold(V16 x) {
+  const __m256 eight = _mm256_add_ps(x.lo, x.hi);
+  const __m128 four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+  const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+  return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
+}
+
+// Eight of the folds of fold16: halves are added while the eight vectors are transposed.
+KVASIR_SIMD_FN __m256 fold8(const V16* v) {
+  __m256 four[4], two[2];
+  for (int i = 0; i < 4; ++i) {
+    const __m256 a = _mm256_add_ps(v[i].lo, v[i].hi), b = _mm256_add_ps(v[i + 4].lo, v[i + 4].hi);
+    four[i] = _mm256_add_ps(_mm256_permute2f128_ps(a, b, 0x20), _mm256_permute2f128_ps(a, b, 0x31));
+  }
+  for (int i = 0; i < 2; ++i) {
+    const __m256 a = four[2 * i], b = four[2 * i + 1];
+    two[i] = _mm256_add_ps(_mm256_shuffle_ps(a, b, 0x44), _mm256_shuffle_ps(a, b, 0xEE));
+  }
+  return _mm256_add_ps(_mm256_shuffle_ps(two[0], two[1], 0x88), _mm256_shuffle_ps(two[0], two[1], 0xDD));
+}
+/// Lane i is fold(v[i]), to the bit, for v[0..15].
+KVASIR_SIMD_FN V16 fold16(const V16* v) { return {fold8(v), fold8(v + 8)}; }
+
+KVASIR_SIMD_FN void prefetch(const void* p) { __builtin_prefetch(p); }
+
+}  // namespace KVASIR_SIMD_NS

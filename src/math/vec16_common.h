@@ -1,0 +1,7 @@
+// What every vec16 header shares: how its functions are declared. No arithmetic here.
+#pragma once
+
+// Internal linkage and always inlined: code compiled with wide-vector flags must never become a weak symbol that the
+// linker could pick for the baseline program.
+#define KVASIR_SIMD_FN static inline __attribute__((always_inline))
+#define KVASIR_SIMD_MEMBER inline __attribute__((always_inline))

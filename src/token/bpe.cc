@@ -1,0 +1,37 @@
+// Building and applying the BPE merge table. Source: Sennrich et al. 2016 (arXiv:1508.07909), algorithm 1.
+#include "token/bpe.h"
+
+#include <string>
+
+#include <fmt/format.h>
+
+#include "token/utf8.h"
+
+namespace kvasir {
+
+Result<void> BpeMerges::add(std::string_view left, std::string_view right, const Vocabulary& vocabulary) {
+  const std::uint32_t rank = next_rank_++;
+  const auto refuse = [&](std::string_view piece, std::string_view role) {
+    return fail(fmt::format("merge {} ({} + {}): the {} {} is not in the vocabulary", rank + 1, quote(left),
+                            quote(right), role, quote(piece)));
+  };
+  if (left.empty() || right.empty()) {
+    return fail(fmt::format("merge {} ({} + {}) has an empty half", rank + 1, quote(left), quote(right)));
+  }
+  const auto left_id = vocabulary.find(left);
+  if (!left_id) return refuse(left, "left half");
+  const auto right_id = vocabulary.find(right);
+  if (!right_id) return refuse(right, "right half");
+  const std::string whole = std::string(left).append(right);
+  const auto id = vocabulary.find(whole);
+  if (!id) return refuse(whole, "result");
+  targets_.insert_or_assign(key(*left_id, *right_id), MergeTarget{rank, *id});
+  return {};
+}
+
+void BpeMerges::merge(std::span<const int> symbols, MergeQueue& queue, std::vector<int>& out) const {
+  queue.merge(
+      symbols, [this](int left, int right) { return find(left, right); }, out);
+}
+
+}  // namespace kvasir

@@ -1,0 +1,210 @@
+// The byte-level BPE pipeline. Source of the order of steps: huggingface/tokenizers, tokenizer/mod.rs.
+#include "token/byte_level.h"
+
+#include <algorithm>
+#include <deque>
+#include <functional>
+#include <utility>
+
+#include <fmt/format.h>
+#include <boost/unordered/unordered_flat_map.hpp>
+
+#include "token/byte_map.h"
+#include "token/normalize.h"
+#include "token/utf8.h"
+
+namespace kvasir {
+namespace {
+
+constexpr std::uint8_t kAdded = 1;
+constexpr std::uint8_t kAddedSpecial = 2;
+
+// Words of text repeat: their ids are copied from where they were first written. Bounds keep one call's memory small.
+constexpr std::size_t kMaxCachedWords = 1 << 14;
+constexpr std::size_t kMaxCachedWordBytes = 48;
+
+}  // namespace
+
+// One call of encode: its buffers and its output.
+class ByteLevelModel::Encoder {
+ public:
+  explicit Encoder(const ByteLevelModel& model) : model_(model), parts_(model.parts_), scratch_(model.pre_tokenizer_) {}
+
+  Result<std::vector<int>> run(std::string_view text) {
+    text_ = text;
+    KVASIR_CHECK(around_added(text, model_.raw_added_, [this](std::string_view part) { return raw(part); }));
+    return std::move(out_);
+  }
+
+ private:
+  // Added tokens become ids; what lies between them goes to `rest`.
+  template <class Rest>
+  Result<void> around_added(std::string_view text, const AddedTokenFinder& finder, const Rest& rest) {
+    std::size_t done = 0;
+    while (const auto found = finder.next(text, done)) {
+      if (found->begin > done) KVASIR_CHECK(rest(text.substr(done, found->begin - done)));
+      out_.push_back(found->id);
+      done = found->end;
+    }
+    if (done < text.size()) return rest(text.substr(done));
+    return {};
+  }
+
+  // Ill-formed bytes stand alone: no pattern and no merge sees them.
+  Result<void> raw(std::string_view text) {
+    after_ill_formed_ = false;
+    while (!text.empty()) {
+      const std::size_t valid = utf8_valid_prefix(text);
+      if (valid > 0) KVASIR_CHECK(normalize(text.substr(0, valid)));
+      text.remove_prefix(valid);
+      if (text.empty()) break;
+      for (std::size_t i = utf8_step(text).length; i > 0; --i) {
+        KVASIR_CHECK(word(text.substr(0, 1)));
+        text.remove_prefix(1);
+      }
+      after_ill_formed_ = true;
+    }
+    return {};
+  }
+
+  Result<void> normalize(std::string_view text) {
+    if (parts_.nfc && !is_surely_nfc(text)) {
+      KVASIR_TRY(std::string normal, to_nfc(text));
+      text = own(std::move(normal));
+    }
+    return around_added(text, model_.normalized_added_, [this](std::string_view part) { return words(part); });
+  }
+
+  Result<void> words(std::string_view text) {
+    const bool starts = !std::exchange(after_ill_formed_, false);
+    if (parts_.leading_space && starts && !text.starts_with(' ')) text = own(std::string(" ").append(text));
+    return model_.pre_tokenizer_.split(text, scratch_, [this](std::string_view piece) { return word(piece); });
+  }
+
+  Result<void> word(std::string_view word) {
+    const bool cached = word.size() <= kMaxCachedWordBytes;
+    if (cached) {
+      if (const auto it = cache_.find(word); it != cache_.end()) {
+        for (std::uint32_t i = 0; i < it->second.count; ++i) out_.push_back(out_[it->second.begin + i]);
+        return {};
+      }
+    }
+    const std::size_t begin = out_.size();
+    KVASIR_CHECK(merge(word));
+    if (cached && cache_.size() < kMaxCachedWords) {
+      cache_.emplace(word, Run{static_cast<std::uint32_t>(begin), static_cast<std::uint32_t>(out_.size() - begin)});
+    }
+    return {};
+  }
+
+  Result<void> merge(std::string_view word) {
+    if (parts_.ignore_merges) {
+      if (const auto whole = parts_.vocabulary.find(spell_bytes(word)); whole && !model_.added_flags_[index(*whole)]) {
+        out_.push_back(*whole);
+        return {};
+      }
+    }
+    symbols_.clear();
+    bool after_unk = false;
+    for (std::size_t i = 0; i < word.size(); ++i) {
+      const int id = model_.byte_ids_[static_cast<unsigned char>(word[i])];
+      if (id < 0 && !parts_.unk) return missing(word, i);
+      if (id >= 0 || !(parts_.fuse_unk && after_unk)) symbols_.push_back(id >= 0 ? id : *parts_.unk);
+      after_unk = id < 0;
+    }
+    parts_.merges.merge(symbols_, queue_, out_);
+    return {};
+  }
+
+  Result<void> missing(std::string_view word, std::size_t i) const {
+    const auto byte = static_cast<unsigned>(static_cast<unsigned char>(word[i]));
+    const bool inside =
+        std::greater_equal<>()(word.data(), text_.data()) && std::less<>()(word.data(), text_.data() + text_.size());
+    const std::string place =
+        inside ? fmt::format("at offset {}", static_cast<std::size_t>(word.data() - text_.data()) + i)
+               : fmt::format("at offset {} of {} in the normalised text", i, quote(word));
+    return fail(
+        fmt::format("byte 0x{:02X} {} has no token in this vocabulary, which has no unknown token", byte, place),
+        "text", "leave the character out or use another model");
+  }
+
+  std::string_view own(std::string text) { return owned_.emplace_back(std::move(text)); }
+  static std::size_t index(int id) { return static_cast<std::size_t>(id); }
+
+  struct Run {
+    std::uint32_t begin;
+    std::uint32_t count;
+  };
+
+  const ByteLevelModel& model_;
+  const ByteLevelParts& parts_;
+  PreTokenizer::Scratch scratch_;
+  std::string_view text_;
+  bool after_ill_formed_ = false;  // what comes next continues a text and does not start one
+  std::deque<std::string> owned_;  // normalised text that the cache's keys point into
+  boost::unordered_flat_map<std::string_view, Run> cache_;
+  std::vector<int> symbols_;
+  MergeQueue queue_;
+  std::vector<int> out_;
+};
+
+ByteLevelModel::ByteLevelModel(ByteLevelParts parts) : parts_(std::move(parts)) {
+  added_flags_.resize(static_cast<std::size_t>(parts_.vocabulary.size()), 0);
+  for (const AddedToken& token : parts_.added) {
+    added_flags_[static_cast<std::size_t>(token.id)] = token.special ? kAddedSpecial : kAdded;
+  }
+  for (std::size_t byte = 0; byte < 256; ++byte) {
+    const char one = static_cast<char>(static_cast<unsigned char>(byte));
+    byte_ids_[byte] = parts_.vocabulary.find(spell_bytes({&one, 1})).value_or(-1);
+  }
+}
+
+Result<std::unique_ptr<const TokenModel>> ByteLevelModel::make(ByteLevelParts parts) {
+  std::unique_ptr<ByteLevelModel> model(new ByteLevelModel(std::move(parts)));
+  KVASIR_TRY(model->pre_tokenizer_, PreTokenizer::make(model->parts_.cuts));
+  KVASIR_CHECK(model->index_added());
+  return std::unique_ptr<const TokenModel>(std::move(model));
+}
+
+Result<void> ByteLevelModel::index_added() {
+  for (const AddedToken& token : parts_.added) {
+    if (token.content.empty() || token.content.size() > AddedTokenFinder::kMaxContentBytes) {
+      return fail(fmt::format("added token {} has {} bytes; 1 to {} are possible", token.id, token.content.size(),
+                              AddedTokenFinder::kMaxContentBytes));
+    }
+    if (token.normalized && parts_.nfc) {
+      KVASIR_TRY(const std::string content, to_nfc(token.content));
+      normalized_added_.add(token, content);
+    } else {
+      (token.normalized ? normalized_added_ : raw_added_).add(token, token.content);
+    }
+  }
+  return {};
+}
+
+Result<std::vector<int>> ByteLevelModel::encode(std::string_view text, bool add_bos) const {
+  KVASIR_TRY(std::vector<int> ids, Encoder(*this).run(text));
+  // A chat template may have written the beginning-of-text token already: twice would be another prompt.
+  const auto& prefix = parts_.prefix;
+  const bool there = ids.size() >= prefix.size() && std::equal(prefix.begin(), prefix.end(), ids.begin());
+  if (add_bos && !there) ids.insert(ids.begin(), prefix.begin(), prefix.end());
+  return ids;
+}
+
+std::string ByteLevelModel::text(int id) const {
+  const std::string_view piece = parts_.vocabulary.piece(id);
+  if (added_flags_[static_cast<std::size_t>(id)] != 0) return std::string(piece);
+  // A piece with a character that spells no byte is meant as it stands.
+  return unspell_bytes(piece).value_or(std::string(piece));
+}
+
+bool ByteLevelModel::is_special(int id) const {
+  return vocabulary().has(id) && added_flags_[static_cast<std::size_t>(id)] == kAddedSpecial;
+}
+
+std::optional<int> ByteLevelModel::bos() const {
+  if (parts_.prefix.empty()) return std::nullopt;
+  return parts_.prefix.front();
+}
+
+}  // namespace kvasir

@@ -1,0 +1,260 @@
+// The plain model that every layout is compared with: rows in a std::vector, encoded head by head. Knows the codec's
+// contract and nothing of layouts; a Sequence drives a layout and its model side by side.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <numeric>
+#include <ostream>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "base/buffer.h"
+#include "cache/layout.h"
+
+namespace kvasir::conformance {
+
+// ---- cases ------------------------------------------------------------------------------------------------------
+
+struct Case {
+  const LayoutInfo* layout;
+  const Codec* codec;
+
+  std::string name() const { return fmt::format("{}_{}", layout->name, codec->name); }
+};
+
+inline std::ostream& operator<<(std::ostream& out, const Case& c) { return out << c.name(); }
+
+/// Every layout of the build with every codec of the build.
+inline std::vector<Case> cases() {
+  std::vector<Case> all;
+  for (const LayoutInfo* layout : layouts())
+    for (const Codec* codec : codecs()) all.push_back({layout, codec});
+  return all;
+}
+
+/// Uniform in [0, n), the same on every standard library.
+inline int below(std::mt19937& random, int n) { return static_cast<int>(random() % static_cast<uint32_t>(n)); }
+
+// ---- values -----------------------------------------------------------------------------------------------------
+
+/// Where a channel is: `version` counts how often its position was retyped.
+struct Place {
+  int version, layer, pos, head, channel;
+  bool is_v;
+};
+using ValueAt = std::function<float(const Place&)>;
+
+inline int64_t place_id(const CacheShape& s, const Place& p) {
+  const int64_t row = (int64_t{p.version} * s.layers + p.layer) * s.max_ctx + p.pos;
+  return ((row * s.kv_heads + p.head) * s.head_dim + p.channel) * 2 + (p.is_v ? 1 : 0);
+}
+
+/// Values of one codec that differ for every id and stay different when stored: all finite codes of a 16-bit type in a
+/// scattered order, whole numbers for wider ones. A block type cannot hold them; there, noise in [-1, 1).
+class DistinctValues {
+ public:
+  explicit DistinctValues(const Codec& codec) {
+    noise_ = codec.block_elems != 1 || codec.block_bytes < 2;
+    if (codec.block_elems != 1 || codec.block_bytes != 2) return;
+    for (uint32_t code = 0; code < 0x10000; ++code) {
+      const uint16_t bits = static_cast<uint16_t>(code);
+      float x = 0;
+      codec.decode(reinterpret_cast<const std::byte*>(&bits), &x, 1);
+      if (std::isfinite(x) && !(x == 0 && std::signbit(x))) table_.push_back(x);
+    }
+    while (std::gcd(stride_, static_cast<int64_t>(table_.size())) != 1) ++stride_;
+  }
+
+  float operator()(int64_t id) const {
+    if (!table_.empty()) return table_[static_cast<size_t>(id * stride_ % static_cast<int64_t>(table_.size()))];
+    if (!noise_) return static_cast<float>(id + 1);
+    uint64_t x = static_cast<uint64_t>(id + 1) * 0x9e3779b97f4a7c15u;
+    x = (x ^ (x >> 29)) * 0xbf58476d1ce4e5b9u;
+    return static_cast<float>(static_cast<int32_t>(x >> 40) - (1 << 23)) * 0x1p-23f;
+  }
+  /// Ids that have a value of their own.
+  int64_t count() const { return !table_.empty() ? static_cast<int64_t>(table_.size()) : int64_t{1} << 24; }
+
+ private:
+  bool noise_ = false;
+  int64_t stride_ = 25'033;
+  std::vector<float> table_;
+};
+
+inline ValueAt distinct_values(const CacheShape& shape) {
+  return [shape, k = DistinctValues(*shape.k), v = DistinctValues(*shape.v)](const Place& p) {
+    return (p.is_v ? v : k)(place_id(shape, p));
+  };
+}
+
+// ---- rows -------------------------------------------------------------------------------------------------------
+
+inline int padded(const Codec& codec, int n) { return (n + codec.block_elems - 1) / codec.block_elems * codec.block_elems; }
+
+/// A row of heads as stored: each head by itself, filled with zeros to whole blocks.
+inline std::vector<std::byte> encode_heads(const Codec& codec, const CacheShape& s, const std::vector<float>& row) {
+  const size_t head_bytes = codec.row_bytes(s.head_dim);
+  std::vector<std::byte> out(static_cast<size_t>(s.kv_heads) * head_bytes);
+  for (int h = 0; h < s.kv_heads; ++h) {
+    std::vector<float> head(static_cast<size_t>(padded(codec, s.head_dim)), 0.0f);
+    std::copy_n(row.begin() + int64_t{h} * s.head_dim, s.head_dim, head.begin());
+    codec.encode(head.data(), out.data() + static_cast<size_t>(h) * head_bytes, padded(codec, s.head_dim));
+  }
+  return out;
+}
+
+inline std::vector<float> decode_heads(const Codec& codec, const CacheShape& s, const std::byte* row) {
+  std::vector<float> out, head(static_cast<size_t>(padded(codec, s.head_dim)));
+  for (int h = 0; h < s.kv_heads; ++h) {
+    codec.decode(row + static_cast<size_t>(h) * codec.row_bytes(s.head_dim), head.data(), padded(codec, s.head_dim));
+    out.insert(out.end(), head.begin(), head.begin() + s.head_dim);
+  }
+  return out;
+}
+
+struct StoredRow {
+  std::vector<std::byte> k, v;
+};
+
+// ---- a layout and its model side by side --------------------------------------------------------------------------
+
+/// Everything that a refused or dropped request must leave as it was.
+struct State {
+  int coverage, capacity, growths;
+  size_t bytes, peak_bytes, copied_rows, live;
+  std::vector<float> rows;
+  bool operator==(const State&) const = default;
+};
+
+class Sequence {
+ public:
+  Sequence(std::unique_ptr<Layout> made, ValueAt value) : layout(std::move(made)), value_(std::move(value)) {}
+
+  /// One pass of `count` positions after what is held: plan, apply, write all layers, commit.
+  void append(int count) {
+    const int first = layout->coverage(), end = first + count;
+    room(end);
+    write(first, end);
+    layout->commit(end);
+    length = end;
+  }
+  void room(int end) {
+    auto plan = layout->plan(end);
+    ASSERT_TRUE(plan) << plan.error().message();
+    layout->apply(std::move(*plan));
+    ASSERT_GE(layout->capacity(), end);
+  }
+  void write(int first, int end) {
+    const CacheShape& s = layout->shape();
+    rows_.resize(static_cast<size_t>(end));
+    for (int layer = 0; layer < s.layers; ++layer)
+      for (int pos = first; pos < end; ++pos) {
+        const std::vector<float> k = floats(layer, pos, false), v = floats(layer, pos, true);
+        layout->write(layer, pos, k.data(), v.data());
+        auto& at = rows_[static_cast<size_t>(pos)];
+        at.resize(static_cast<size_t>(s.layers));
+        at[static_cast<size_t>(layer)] = {encode_heads(*s.k, s, k), encode_heads(*s.v, s, v)};
+      }
+  }
+  /// Requires: 0 <= n <= length. What is typed after this differs from what was there.
+  void truncate(int n) {
+    const auto done = layout->truncate(n);
+    ASSERT_TRUE(done) << done.error().message();
+    length = n;
+    rows_.resize(static_cast<size_t>(n));
+    ++version;
+  }
+  void end_step() {
+    layout->end_step();
+    if (!layout->info().keeps) length = 0;
+    rows_.resize(static_cast<size_t>(length));
+  }
+
+  /// What is typed at a position, as the model computes it.
+  std::vector<float> floats(int layer, int pos, bool is_v) const {
+    const CacheShape& s = layout->shape();
+    std::vector<float> row;
+    for (int h = 0; h < s.kv_heads; ++h)
+      for (int c = 0; c < s.head_dim; ++c) row.push_back(value_({version, layer, pos, h, c, is_v}));
+    return row;
+  }
+  const StoredRow& stored(int layer, int pos) const { return rows_[static_cast<size_t>(pos)][static_cast<size_t>(layer)]; }
+
+  /// What is wrong with the tiles of [0, end), or "" when they hold exactly the model's rows.
+  std::string wrong(int layer, int end) const {
+    std::vector<Tile> tiles(1);  // tiles() appends
+    layout->tiles(layer, end, &tiles);
+    if (tiles.size() != 1 + static_cast<size_t>((end + 63) / 64)) return fmt::format("{} tiles", tiles.size() - 1);
+    for (size_t j = 1; j < tiles.size(); ++j) {
+      if (const std::string text = wrong_tile(layer, end, static_cast<int>(j - 1) * 64, tiles[j]); !text.empty())
+        return text;
+    }
+    return {};
+  }
+  std::string wrong(int end) const {
+    std::string text;
+    for (int layer = 0; layer < layout->shape().layers && text.empty(); ++layer) text = wrong(layer, end);
+    return text;
+  }
+
+  State state() const {
+    State s{layout->coverage(),   layout->capacity(),    layout->growths(),    layout->bytes(),
+            layout->peak_bytes(), layout->copied_rows(), live_bytes(Owner::kv), {}};
+    const CacheShape& shape = layout->shape();
+    std::vector<Tile> tiles;
+    for (int layer = 0; layer < shape.layers; ++layer) layout->tiles(layer, s.coverage, &tiles);
+    for (const Tile& tile : tiles)
+      for (size_t i = 0; i < 64; ++i) {
+        if ((tile.live >> i & 1) == 0) continue;
+        const auto k = decode_heads(*shape.k, shape, tile.k + i * tile.k_stride);
+        const auto v = decode_heads(*shape.v, shape, tile.v + i * tile.v_stride);
+        s.rows.insert(s.rows.end(), k.begin(), k.end());
+        s.rows.insert(s.rows.end(), v.begin(), v.end());
+      }
+    return s;
+  }
+
+  std::unique_ptr<Layout> layout;
+  int length = 0, version = 0;
+
+ private:
+  std::string wrong_tile(int layer, int end, int first, const Tile& tile) const {
+    const CacheShape& s = layout->shape();
+    if (tile.first != first) return fmt::format("layer {}: a tile at {}, expected {}", layer, tile.first, first);
+    for (int i = 0; i < 64; ++i) {
+      const bool live = (tile.live >> i & 1) != 0;
+      if (live != (first + i < end)) return fmt::format("position {} of {} live: {}", first + i, end, live);
+      if (!live) continue;
+      const StoredRow& expected = stored(layer, first + i);
+      const size_t at = static_cast<size_t>(i);
+      if (decode_heads(*s.k, s, tile.k + at * tile.k_stride) != decode_heads(*s.k, s, expected.k.data()))
+        return fmt::format("layer {} position {} of {}: another K", layer, first + i, end);
+      if (decode_heads(*s.v, s, tile.v + at * tile.v_stride) != decode_heads(*s.v, s, expected.v.data()))
+        return fmt::format("layer {} position {} of {}: another V", layer, first + i, end);
+    }
+    return {};
+  }
+
+  ValueAt value_;
+  std::vector<std::vector<StoredRow>> rows_;  // [pos][layer]
+};
+
+/// A fresh layout; a failure of the test when it cannot be had.
+inline std::unique_ptr<Layout> make_layout(const LayoutInfo& info, const CacheShape& shape) {
+  auto layout = info.make(shape);
+  if (!layout) {
+    ADD_FAILURE() << layout.error().message();
+    return nullptr;
+  }
+  return std::move(*layout);
+}
+
+}  // namespace kvasir::conformance
