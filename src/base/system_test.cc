@@ -32,8 +32,10 @@ class CpuVariable {
 
  private:
   static void set(const char* value) {
-    if (value != nullptr) setenv("KVASIR_CPU", value, 1);
-    else unsetenv("KVASIR_CPU");
+    if (value != nullptr)
+      setenv("KVASIR_CPU", value, 1);
+    else
+      unsetenv("KVASIR_CPU");
   }
   std::optional<std::string> old_;
 };

@@ -58,8 +58,10 @@ TEST_P(PoolOf, EveryChunkExactlyOnce) {
     std::vector<int> hits(static_cast<size_t>(chunks), 0);
     int stray = 0;
     pool->run(chunks, [&](int chunk, int) {
-      if (chunk < 0 || chunk >= chunks) ++stray;
-      else ++hits[static_cast<size_t>(chunk)];
+      if (chunk < 0 || chunk >= chunks)
+        ++stray;
+      else
+        ++hits[static_cast<size_t>(chunk)];
     });
     ASSERT_EQ(stray, 0) << chunks << " chunks";
     ASSERT_THAT(hits, Each(1)) << chunks << " chunks";
@@ -190,8 +192,8 @@ TEST(ThreadsPool, RefusesCountsOutOfRange) {
   for (const int threads : {INT_MIN, -1, 0, ThreadPool::kMaxThreads + 1, INT_MAX}) {
     const auto pool = ThreadPool::create(threads);
     ASSERT_FALSE(pool) << threads;
-    EXPECT_THAT(pool.error().message(), AllOf(HasSubstr(std::to_string(threads) + " threads"), HasSubstr("1..256"),
-                                              HasSubstr("--threads")));
+    EXPECT_THAT(pool.error().message(),
+                AllOf(HasSubstr(std::to_string(threads) + " threads"), HasSubstr("1..256"), HasSubstr("--threads")));
   }
 }
 

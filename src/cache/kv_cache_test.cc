@@ -344,8 +344,8 @@ TEST(KVCache, ARefusalChangesNothing) {
   for (const int n : {101, 128, INT_MAX}) {
     for (const auto& refused : {cache.grow_to(n), cache.set_seq_len(n)}) {
       ASSERT_FALSE(refused);
-      EXPECT_THAT(refused.error().message(), AllOf(HasSubstr(std::to_string(n) + " positions"),
-                                                   HasSubstr("may hold 100"), HasSubstr("--ctx")));
+      EXPECT_THAT(refused.error().message(),
+                  AllOf(HasSubstr(std::to_string(n) + " positions"), HasSubstr("may hold 100"), HasSubstr("--ctx")));
     }
   }
   EXPECT_FALSE(cache.set_seq_len(-1));

@@ -49,6 +49,9 @@ Result<std::string> read_text_file(const std::string& path);
 /// One line per prompt, empty lines left out.
 Result<std::vector<std::string>> read_prompts(const std::string& path);
 
+/// "512M" to bytes: a number with K, M or G of 1,024. Errors: anything else.
+Result<size_t> parse_bytes(const std::string& text, const std::string& flag);
+
 /// CPU model, date and command of a measurement, for plots and CSV.
 std::string provenance();
 /// "1,234,567"

@@ -7,35 +7,9 @@
 
 #include "base/system.h"
 #include "engine/engine_impl.h"
+#include "engine/session_shape.h"
 
 namespace kvasir {
-namespace {
-
-Result<const Codec*> find_kv_type(const std::string& name) {
-  if (const Codec* codec = find_codec(name)) return codec;
-  std::string known;
-  for (const Codec* codec : codecs()) known += (known.empty() ? "" : ", ") + std::string(codec->name);
-  return fail(fmt::format("\"{}\" is not a KV type", name), "--kv-type", known);
-}
-
-Result<int> choose_ctx(int asked, const ModelConfig& config) {
-  if (asked == 0) return config.max_ctx;
-  if (asked < 1 || asked > config.max_ctx)
-    return fail(fmt::format("a context of {} positions, this model allows 1..{}", asked, config.max_ctx), "--ctx",
-                fmt::format("--ctx {}", config.max_ctx));
-  return asked;
-}
-
-}  // namespace
-
-Result<CacheShape> make_cache_shape(const Network& network, const SessionOptions& options) {
-  CacheShape shape = network.family().cache_needs(network.config());
-  KVASIR_TRY(shape.max_ctx, choose_ctx(options.ctx, network.config()));
-  KVASIR_TRY(shape.k, find_kv_type(options.kv_type_k));
-  KVASIR_TRY(shape.v, find_kv_type(options.kv_type_v));
-  return shape;
-}
-
 // ---- session ----------------------------------------------------------------------------------------------------
 
 Session::Session(Session&&) noexcept = default;
@@ -95,7 +69,8 @@ Result<Session> Engine::open_session(const SessionOptions& options) const {
 }
 
 Result<Session> Engine::open_session(const LayoutInfo& layout, const SessionOptions& options) const {
-  KVASIR_TRY(const CacheShape shape, make_cache_shape(model_->network(), options));
+  const Network& net = model_->network();
+  KVASIR_TRY(const CacheShape shape, session_shape(net.family(), net.config(), options));
   Session session;
   session.ctx_ = shape.max_ctx;
   KVASIR_TRY(session.cache_, layout.make(shape));

@@ -108,7 +108,7 @@ Result<std::string> find_model(const std::string& name) {
   if (fs::exists(name, ec)) return name;
   if (name.find('/') == std::string::npos)
     for (const fs::path& folder : model_folders())
-      if (fs::exists(folder / name / "config.json", ec)) return fs::weakly_canonical(folder / name, ec).string();
+      if (fs::exists(folder / name / "config.json", ec) || fs::is_regular_file(folder / name, ec)) return fs::weakly_canonical(folder / name, ec).string();
   return fail("no such model", name, "a path, or the name of a model that ships with Kvasir: tales, tales-gpt2");
 }
 

@@ -1,0 +1,110 @@
+// kvasir verify: prove the Law on this model.
+#include <unistd.h>
+
+#include <cstdio>
+
+#include <fmt/format.h>
+
+#include <kvasir/verify.h>
+
+#include "cache/layout.h"
+#include "cli/cli.h"
+
+namespace kvasir::cli {
+namespace {
+
+struct Args {
+  ModelArgs model;
+  VerifyOptions verify;
+  std::string prompts, cache;
+  int count = 20;
+  bool json = false;
+};
+
+Result<std::vector<std::vector<int>>> prompt_ids(const Args& a, const Model& model) {
+  std::string path = a.prompts;
+  if (path.empty()) {
+    KVASIR_TRY(path, find_model("prompts.txt"));
+  }
+  KVASIR_TRY(auto lines, read_prompts(path));
+  if (a.count < 1) return fail(fmt::format("{} prompts asked for", a.count), "--count", "1 or more");
+  std::vector<std::vector<int>> prompts;
+  if (lines.size() > static_cast<size_t>(a.count)) lines.resize(static_cast<size_t>(a.count));
+  for (const std::string& line : lines) {
+    KVASIR_TRY(auto ids, encode(model, line));
+    prompts.push_back(std::move(ids));
+  }
+  return prompts;
+}
+
+void print_table(const VerifyReport& r) {
+  fmt::print("{:<34} {:>16} {:>16} {:>16}\n", "case", "compared logits", "differing bits", "differing tokens");
+  for (const VerifyCase& c : r.cases)
+    fmt::print("{:<34} {:>16} {:>16} {:>16}\n", c.name, with_commas(c.compared_logits), c.differing_logit_bits,
+               c.differing_tokens);
+  fmt::print("{}: {} prompts, {} tokens, {} differing tokens, {} differing logit bits over {} cases\n",
+             r.pass ? "PASS" : "FAIL", r.prompts, r.tokens, r.differing_tokens, r.differing_logit_bits, r.cases.size());
+}
+
+nlohmann::json verify_json(const VerifyReport& r) {
+  nlohmann::json cases = nlohmann::json::array();
+  for (const VerifyCase& c : r.cases)
+    cases.push_back({{"name", c.name},
+                     {"compared_logits", c.compared_logits},
+                     {"differing_logit_bits", c.differing_logit_bits},
+                     {"differing_tokens", c.differing_tokens}});
+  return {{"pass", r.pass},
+          {"prompts", r.prompts},
+          {"tokens", r.tokens},
+          {"differing_tokens", r.differing_tokens},
+          {"differing_logit_bits", r.differing_logit_bits},
+          {"cases", cases}};
+}
+
+Result<int> run(Args a) {
+  KVASIR_TRY(const auto model, a.model.open());
+  KVASIR_TRY(a.verify.prompts, prompt_ids(a, *model));
+  if (!a.cache.empty()) {
+    KVASIR_TRY(const LayoutInfo* info, find_layout(a.cache));
+    a.verify.layouts = {info};
+  }
+  const bool terminal = isatty(STDERR_FILENO) != 0;
+  if (terminal)
+    a.verify.progress = [](size_t done, size_t total, const std::string& name) {
+      fmt::print(stderr, "\r\033[K{}/{} {}", done, total, name);
+    };
+  const auto report = verify(model, a.verify);
+  if (terminal) fmt::print(stderr, "\r\033[K");
+  if (!report) return tl::unexpected<Error>(report.error());
+  if (a.json) print_json(verify_json(*report));
+  else print_table(*report);
+  return report->pass ? kOk : kCheckFailed;
+}
+
+void add(CLI::App& app, Run* run_command) {
+  auto a = std::make_shared<Args>();
+  a->model.add(app);
+  app.add_option("--prompts", a->prompts, "a file with one prompt per line; the one that ships by default");
+  app.add_option("--count", a->count, "how many of its prompts")->capture_default_str();
+  app.add_option("-n,--predict", a->verify.new_tokens, "tokens generated after each")->capture_default_str();
+  app.add_option("--cache", a->cache, "only this layout");
+  app.add_option("--threads", a->verify.threads, "thread counts")->delimiter(',')->capture_default_str();
+  app.add_option("--chunks", a->verify.chunks, "prefill chunks; 0: whole prompts")->delimiter(',')->capture_default_str();
+  app.add_option("--batches", a->verify.batches, "sequences in one pass")->delimiter(',')->capture_default_str();
+  app.add_option("-c,--ctx", a->verify.session.ctx, "the most positions; 0: the model's limit");
+  app.add_option("--kv-type", "type of both K and V")->each([a](const std::string& type) {
+    a->verify.session.kv_type_k = a->verify.session.kv_type_v = type;
+  });
+  app.add_flag("--json", a->json, "one JSON object on stdout");
+  app.footer("Every layout, thread count, prefill chunk and batch size generates the same prompts; every logit must equal,\n"
+             "bit for bit, what recomputing everything at each step gives. Exit 0: PASS, 1: FAIL.\n\n"
+             "Examples:\n  kvasir verify tales --count 4 -n 32\n  kvasir verify tales-gpt2 --cache grow --threads 1,2 --json");
+  *run_command = [a] { return run(*a); };
+}
+
+}  // namespace
+
+extern const Command cmd_verify;
+const Command cmd_verify{"verify", "prove that the cache changes nothing on this model", add};
+
+}  // namespace kvasir::cli

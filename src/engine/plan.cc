@@ -1,0 +1,121 @@
+// Arithmetic of memory, from a config alone.
+#include <kvasir/plan.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include <fmt/format.h>
+
+
+#include "arch/network.h"
+#include "engine/session_shape.h"
+
+namespace kvasir {
+namespace fs = std::filesystem;
+
+namespace {
+
+// What the plan needs to know of a model, opened or not.
+struct Subject {
+  std::string name;
+  const Family* family = nullptr;
+  ModelConfig config;
+  size_t weights_bytes = 0, unread_bytes = 0;  // unread: looked up by row, not read whole
+};
+
+bool is_config_file(const std::string& path) { return fs::path(path).extension() == ".json"; }
+
+size_t elements(const TensorSpec& spec) {
+  size_t n = spec.present ? 1 : 0;
+  for (int64_t dim : spec.shape) n *= static_cast<size_t>(dim);
+  return n;
+}
+
+// Weight bytes of a config without weights: every tensor at one type; a tied head is the embedding again.
+void count_weights(const Codec& type, Subject* s) {
+  const TensorTable table = s->family->tensor_table(s->config);
+  size_t n = 0, embed = 0;
+  for (const TensorSpec& spec : table.embed) embed += elements(spec);
+  for (const auto& layer : table.layers)
+    for (const TensorSpec& spec : layer) n += elements(spec);
+  for (const TensorSpec& spec : table.head) n += elements(spec);
+  const size_t tied = s->config.tied_head ? elements(table.head.back()) : 0;
+  s->weights_bytes = type.row_bytes(static_cast<int64_t>(n + embed - tied));
+  s->unread_bytes = type.row_bytes(static_cast<int64_t>(embed - tied));
+}
+
+Result<Subject> from_config(const PlanRequest& request) {
+  Subject s;
+  KVASIR_TRY(const ConfigView view, ConfigView::read(request.model));
+  KVASIR_TRY(s.family, find_family(view));
+  KVASIR_TRY(s.config, s.family->parse_config(view));
+  s.name = request.model;
+  KVASIR_TRY(std::string dtype, view.get_string_or("torch_dtype", "float16"));
+  if (!request.dtype.empty()) dtype = request.dtype;
+  const Codec* type = find_codec(dtype == "float32" ? "f32" : dtype == "bfloat16" ? "bf16" : dtype == "float16" ? "f16" : dtype);
+  if (type == nullptr) return fail(fmt::format("weight type \"{}\" is not known", dtype), "--dtype", "f32, f16 or bf16");
+  count_weights(*type, &s);
+  return s;
+}
+
+Result<Subject> from_model(const PlanRequest& request) {
+  KVASIR_TRY(const auto model, Model::open(request.model, {.weights = "mapped", .tokenizer = {}}));
+  Subject s;
+  s.name = model->info().name;
+  s.family = &model->network().family();
+  s.config = model->network().config();
+  const Codec* type = find_codec(model->info().weight_type);
+  count_weights(*type, &s);
+  s.weights_bytes = model->info().weights_bytes;
+  return s;
+}
+
+std::vector<std::string> explain(const PlanReport& r, const CacheShape& shape, int capacity) {
+  const auto row = [&](const char* what, const Codec& codec) {
+    const size_t blocks = codec.row_bytes(shape.head_dim) / static_cast<size_t>(codec.block_bytes);
+    return fmt::format("{} row   = {} KV heads x {} blocks x {} B = {} B", what, shape.kv_heads, blocks,
+                       codec.block_bytes, static_cast<size_t>(shape.kv_heads) * codec.row_bytes(shape.head_dim));
+  };
+  return {row("K", *shape.k), row("V", *shape.v),
+          fmt::format("a token = {} layers x ({} + {}) B = {} B", shape.layers, shape.k_row_bytes(), shape.v_row_bytes(),
+                      r.kv_bytes_per_token),
+          fmt::format("a sequence of {} = {} positions ({}) x {} B = {} B", r.chat, capacity, r.layout,
+                      r.kv_bytes_per_token, r.kv_bytes)};
+}
+
+}  // namespace
+
+Result<PlanReport> plan(const PlanRequest& request) {
+  KVASIR_TRY(const Subject s, is_config_file(request.model) ? from_config(request) : from_model(request));
+  KVASIR_TRY(const LayoutInfo* layout, find_layout(request.session.layout));
+  KVASIR_TRY(const CacheShape shape, session_shape(*s.family, s.config, request.session));
+  if (request.chat < 0 || request.chat > shape.max_ctx)
+    return fail(fmt::format("a chat of {} positions in a context of {}", request.chat, shape.max_ctx), "--chat",
+                fmt::format("1..{}", shape.max_ctx));
+  PlanReport r;
+  r.model = s.name;
+  r.family = s.config.family;
+  r.layout = layout->name;
+  r.kv_type_k = shape.k->name;
+  r.kv_type_v = shape.v->name;
+  r.layers = shape.layers;
+  r.heads = s.config.heads;
+  r.kv_heads = shape.kv_heads;
+  r.head_dim = shape.head_dim;
+  r.ctx = shape.max_ctx;
+  r.chat = request.chat > 0 ? request.chat : shape.max_ctx;
+  r.kv_bytes_per_token = shape.position_bytes();
+  r.kv_bytes = layout->bytes(shape, r.chat);
+  r.kv_peak_bytes = layout->peak_bytes(shape, r.chat);
+  r.weights_bytes = s.weights_bytes;
+  r.read_bytes_per_token = s.weights_bytes - s.unread_bytes + static_cast<size_t>(r.chat) * r.kv_bytes_per_token;
+  r.explanation = explain(r, shape, layout->capacity(r.chat, shape.max_ctx));
+  if (request.kv_ram > 0 && r.kv_bytes > 0) r.users_that_fit = static_cast<int64_t>(request.kv_ram / r.kv_bytes);
+  if (request.ram > 0 && r.kv_peak_bytes > 0) {
+    const size_t taken = s.weights_bytes + kRunOverheadBytes;
+    r.users_that_fit = request.ram > taken ? static_cast<int64_t>((request.ram - taken) / r.kv_peak_bytes) : 0;
+  }
+  return r;
+}
+
+}  // namespace kvasir

@@ -1,0 +1,34 @@
+// Checking what a session was asked to hold.
+#include "engine/session_shape.h"
+
+#include <fmt/format.h>
+
+namespace kvasir {
+namespace {
+
+Result<const Codec*> find_kv_type(const std::string& name) {
+  if (const Codec* codec = find_codec(name)) return codec;
+  std::string known;
+  for (const Codec* codec : codecs()) known += (known.empty() ? "" : ", ") + std::string(codec->name);
+  return fail(fmt::format("\"{}\" is not a KV type", name), "--kv-type", known);
+}
+
+Result<int> choose_ctx(int asked, const ModelConfig& config) {
+  if (asked == 0) return config.max_ctx;
+  if (asked < 1 || asked > config.max_ctx)
+    return fail(fmt::format("a context of {} positions, this model allows 1..{}", asked, config.max_ctx), "--ctx",
+                fmt::format("--ctx {}", config.max_ctx));
+  return asked;
+}
+
+}  // namespace
+
+Result<CacheShape> session_shape(const Family& family, const ModelConfig& config, const SessionOptions& options) {
+  CacheShape shape = family.cache_needs(config);
+  KVASIR_TRY(shape.max_ctx, choose_ctx(options.ctx, config));
+  KVASIR_TRY(shape.k, find_kv_type(options.kv_type_k));
+  KVASIR_TRY(shape.v, find_kv_type(options.kv_type_v));
+  return shape;
+}
+
+}  // namespace kvasir

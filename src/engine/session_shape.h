@@ -1,0 +1,14 @@
+// From a session's options to the shape of its cache; shared by sessions and the planner.
+#pragma once
+
+#include <kvasir/engine.h>
+
+#include "arch/config.h"
+#include "arch/family.h"
+
+namespace kvasir {
+
+/// Errors: an unknown KV type, a context above the model's limit.
+Result<CacheShape> session_shape(const Family& family, const ModelConfig& config, const SessionOptions& options);
+
+}  // namespace kvasir

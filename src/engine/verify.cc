@@ -1,0 +1,158 @@
+// Comparing every way to compute with the plainest one.
+#include <kvasir/verify.h>
+
+#include <algorithm>
+#include <bit>
+#include <climits>
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include <kvasir/generate.h>
+
+#include "cache/layout.h"
+
+namespace kvasir {
+namespace {
+
+using Prompts = std::span<const std::vector<int>>;
+
+struct Setting {
+  const LayoutInfo* layout;
+  int threads, chunk, batch;
+  size_t prompts;  // how many of them this case takes
+
+  std::string name() const {
+    return fmt::format("{} threads={} chunk={} batch={}", layout->name, threads,
+                       chunk == 0 ? "all" : std::to_string(chunk), batch);
+  }
+};
+
+// What one prompt generated: ids and, at each step, the logits that chose them.
+struct Trajectory {
+  std::vector<int> ids;
+  std::vector<float> logits;  // [ids][vocab]
+};
+
+// Sees every generated token: prompt, step, its logits, its id.
+using Visit = std::function<void(size_t prompt, int step, std::span<const float> logits, int id)>;
+
+// Up to `batch` sequences side by side: one prefill of all prompts, then one token each per step.
+Result<void> run_group(Engine& engine, const Setting& s, const VerifyOptions& o, size_t first, size_t count,
+                       const Visit& visit) {
+  std::vector<Session> sessions;
+  std::vector<Session*> pointers;
+  std::vector<Feed> feeds;
+  sessions.reserve(count);
+  for (size_t i = 0; i < count; ++i) {
+    KVASIR_TRY(Session session, engine.open_session(*s.layout, o.session));
+    sessions.push_back(std::move(session));
+    pointers.push_back(&sessions.back());
+    feeds.push_back({&sessions.back(), o.prompts[first + i]});
+  }
+  const size_t vocab = static_cast<size_t>(engine.model().info().vocab);
+  const SamplingParams greedy{.temperature = 0};
+  StepOutput out;
+  KVASIR_CHECK(engine.step(feeds, &out));
+  for (int step = 0;; ++step) {
+    std::vector<int> ids;
+    for (size_t i = 0; i < count; ++i) {
+      const std::span<const float> row(out.logits.data() + i * vocab, vocab);
+      KVASIR_TRY(const int id, sample(row, greedy, {}, 0));
+      visit(first + i, step, row, id);
+      ids.push_back(id);
+    }
+    if (step + 1 == o.new_tokens) return {};
+    KVASIR_CHECK(engine.decode_step(pointers, ids, &out));
+  }
+}
+
+Result<void> run_setting(const std::shared_ptr<const Model>& model, const Setting& s, const VerifyOptions& o,
+                         const Visit& visit) {
+  EngineOptions options;
+  options.threads = s.threads;
+  options.prefill_chunk = s.chunk == 0 ? INT_MAX : s.chunk;
+  KVASIR_TRY(const auto engine, Engine::create(model, options));
+  const size_t batch = static_cast<size_t>(s.batch);
+  for (size_t first = 0; first < s.prompts; first += batch)
+    KVASIR_CHECK(run_group(*engine, s, o, first, std::min(batch, s.prompts - first), visit));
+  return {};
+}
+
+size_t differing_bits(std::span<const float> a, const float* b) {
+  if (std::memcmp(a.data(), b, a.size_bytes()) == 0) return 0;
+  size_t bits = 0;
+  for (size_t i = 0; i < a.size(); ++i)
+    bits += static_cast<size_t>(std::popcount(std::bit_cast<uint32_t>(a[i]) ^ std::bit_cast<uint32_t>(b[i])));
+  return bits;
+}
+
+Result<void> check(const Model& model, const VerifyOptions& o) {
+  if (o.prompts.empty()) return fail("no prompts to verify with", "--prompts", "a file with one prompt per line");
+  if (o.new_tokens < 1) return fail(fmt::format("{} tokens asked for", o.new_tokens), "-n", "1 or more");
+  const int ctx = o.session.ctx > 0 ? o.session.ctx : model.info().max_ctx;
+  for (const auto& prompt : o.prompts)
+    if (prompt.size() + static_cast<size_t>(o.new_tokens) > static_cast<size_t>(ctx))
+      return fail(fmt::format("a prompt of {} tokens and {} more do not fit the context of {}", prompt.size(),
+                              o.new_tokens, ctx), "-n", "fewer tokens or a larger --ctx");
+  return {};
+}
+
+std::vector<Setting> all_settings(const VerifyOptions& o) {
+  std::vector<const LayoutInfo*> list = o.layouts;
+  if (list.empty()) list.assign(layouts().begin(), layouts().end());
+  std::vector<Setting> settings;
+  for (const LayoutInfo* layout : list)
+    for (int threads : o.threads)
+      for (int chunk : o.chunks)
+        for (int batch : o.batches) {
+          const bool quadratic = !layout->keeps && chunk != 0;
+          const size_t n = o.prompts.size();
+          settings.push_back({layout, threads, chunk, batch, quadratic ? std::max<size_t>(1, n / 10) : n});
+        }
+  return settings;
+}
+
+Result<VerifyCase> compare(const std::shared_ptr<const Model>& model, const Setting& s, const VerifyOptions& o,
+                           const std::vector<Trajectory>& reference) {
+  VerifyCase c;
+  c.name = s.name();
+  KVASIR_CHECK(run_setting(model, s, o, [&](size_t prompt, int step, std::span<const float> logits, int id) {
+    const Trajectory& want = reference[prompt];
+    c.compared_logits += logits.size();
+    ++c.compared_tokens;
+    c.differing_logit_bits += differing_bits(logits, want.logits.data() + static_cast<size_t>(step) * logits.size());
+    c.differing_tokens += id != want.ids[static_cast<size_t>(step)];
+  }));
+  return c;
+}
+
+}  // namespace
+
+Result<VerifyReport> verify(const std::shared_ptr<const Model>& model, const VerifyOptions& o) {
+  KVASIR_CHECK(check(*model, o));
+  KVASIR_TRY(const LayoutInfo* none, find_layout("none"));
+  const std::vector<Setting> settings = all_settings(o);
+  if (o.progress) o.progress(0, settings.size(), "reference: recomputing every token");
+  std::vector<Trajectory> reference(o.prompts.size());
+  KVASIR_CHECK(run_setting(model, {none, 1, 0, 1, o.prompts.size()}, o,
+                           [&](size_t prompt, int, std::span<const float> logits, int id) {
+                             reference[prompt].ids.push_back(id);
+                             reference[prompt].logits.insert(reference[prompt].logits.end(), logits.begin(), logits.end());
+                           }));
+  VerifyReport report;
+  report.prompts = static_cast<int>(o.prompts.size());
+  report.tokens = report.prompts * o.new_tokens;
+  report.pass = !settings.empty();
+  for (const Setting& s : settings) {
+    if (o.progress) o.progress(report.cases.size(), settings.size(), s.name());
+    KVASIR_TRY(VerifyCase c, compare(model, s, o, reference));
+    report.differing_tokens += c.differing_tokens;
+    report.differing_logit_bits += c.differing_logit_bits;
+    report.pass = report.pass && c.compared_logits > 0 && c.differing_logit_bits == 0 && c.differing_tokens == 0;
+    report.cases.push_back(std::move(c));
+  }
+  return report;
+}
+
+}  // namespace kvasir
