@@ -18,6 +18,8 @@ struct Codec;
 ///  - offset(layer, pos) = (layer * capacity() + pos) * batch * kv_dim, in elements, plus b * kv_dim for sequence b.
 ///  - All layers write the same position; the length advances ONCE per forward pass, after the last layer.
 ///  - A pointer that k() or v() gave dies at the next growth.
+///  - Rows at and past seq_len() are not live: growth does not carry them. Before writing more than one position, call
+///    grow_to() or set_seq_len().
 ///  - clear() sets the length to 0 and keeps the capacity.
 /// Thread safety: growth happens on one thread before the parallel part; concurrent reads and writes of distinct rows
 /// are fine while nothing grows.

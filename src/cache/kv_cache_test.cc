@@ -45,9 +45,10 @@ void write_position(KVCache& cache, int pos) {
     }
 }
 
-// Positions [0, end) that do not hold what write_position put there.
+// Values of positions [0, end) that are not what write_position put there; -1 when there is no room for them.
 template <class T>
 int wrong_values(const KVCache& cache, int end) {
+  if (end > cache.capacity()) return -1;
   int wrong = 0;
   for (int layer = 0; layer < cache.layers(); ++layer)
     for (int pos = 0; pos < end; ++pos)

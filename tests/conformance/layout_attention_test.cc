@@ -36,12 +36,9 @@ struct PlainRows {
   std::vector<Tile> tiles;
 
   PlainRows(const Sequence& seq, int layer, int end) {
-    for (int pos = 0; pos < end; ++pos) {
-      const StoredRow& row = seq.stored(layer, pos);
-      k.insert(k.end(), row.k.begin(), row.k.end());
-      v.insert(v.end(), row.v.begin(), row.v.end());
-    }
     const size_t k_row = seq.layout->shape().k_row_bytes(), v_row = seq.layout->shape().v_row_bytes();
+    k.assign(seq.k_rows(layer), seq.k_rows(layer) + static_cast<size_t>(end) * k_row);
+    v.assign(seq.v_rows(layer), seq.v_rows(layer) + static_cast<size_t>(end) * v_row);
     for (int first = 0; first < end; first += 64) {
       uint64_t live = 0;
       for (int i = 0; i < 64 && first + i < end; ++i) live |= uint64_t{1} << i;

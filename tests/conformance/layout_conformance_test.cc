@@ -302,15 +302,23 @@ class RandomOperations {
   void one() {
     const int room = shape_.max_ctx - seq_->length;
     switch (below(random_, 10)) {
-      case 0: return refused_plan();
-      case 1: return dropped_plan();
-      case 2: return refused_truncation();
-      case 3: return seq_->truncate(below(random_, seq_->length + 1));
-      case 4: return seq_->end_step();
-      case 5: return seq_->append(room);
+      case 0:
+        return refused_plan();
+      case 1:
+        return dropped_plan();
+      case 2:
+        return refused_truncation();
+      case 3:
+        return seq_->truncate(below(random_, seq_->length + 1));
+      case 4:
+        return seq_->end_step();
+      case 5:
+        return seq_->append(room);
       case 6:
-      case 7: return seq_->append(std::min(room, 1));
-      default: return seq_->append(std::min(room, 1 + below(random_, 70)));
+      case 7:
+        return seq_->append(std::min(room, 1));
+      default:
+        return seq_->append(std::min(room, 1 + below(random_, 70)));
     }
   }
   void refused_plan() {
@@ -347,8 +355,7 @@ TEST_P(LayoutConformance, TwoThousandRandomSequencesEqualThePlainModel) {
 
 class Layouts : public LayoutConformance {};
 
-INSTANTIATE_TEST_SUITE_P(Threads, Layouts, testing::ValuesIn(cases()),
-                         [](const auto& of) { return of.param.name(); });
+INSTANTIATE_TEST_SUITE_P(Threads, Layouts, testing::ValuesIn(cases()), [](const auto& of) { return of.param.name(); });
 
 TEST_P(Layouts, DistinctPositionsMayBeWrittenAtOnce) {
   const CacheShape s = shape(130);
@@ -361,7 +368,9 @@ TEST_P(Layouts, DistinctPositionsMayBeWrittenAtOnce) {
     many.room(end);
     for (int layer = 0; layer < s.layers; ++layer) {
       (*pool)->run(end - first, [&](int t, int) {
-        const auto k = many.floats(layer, first + t, false), v = many.floats(layer, first + t, true);
+        std::vector<float> k, v;
+        many.floats(layer, first + t, false, &k);
+        many.floats(layer, first + t, true, &v);
         many.layout->write(layer, first + t, k.data(), v.data());
       });
     }
@@ -430,8 +439,7 @@ TEST(LayoutRegistry, AnUnknownNameIsRefusedWithTheChoices) {
     const auto refused = find_layout(name);
     ASSERT_FALSE(refused) << name;
     EXPECT_THAT(refused.error().message(), HasSubstr(fmt::format("--cache: \"{}\"", name)));
-    for (const LayoutInfo* info : layouts())
-      EXPECT_THAT(refused.error().hint, HasSubstr(std::string(info->name)));
+    for (const LayoutInfo* info : layouts()) EXPECT_THAT(refused.error().hint, HasSubstr(std::string(info->name)));
   }
 }
 

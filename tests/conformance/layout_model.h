@@ -5,6 +5,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
 #include <functional>
 #include <memory>
 #include <numeric>
@@ -95,34 +99,39 @@ inline ValueAt distinct_values(const CacheShape& shape) {
   };
 }
 
+inline constexpr int kMaxRow = 256;  // floats of the widest row of the tests, padding included
+
 // ---- rows -------------------------------------------------------------------------------------------------------
 
-inline int padded(const Codec& codec, int n) { return (n + codec.block_elems - 1) / codec.block_elems * codec.block_elems; }
-
-/// A row of heads as stored: each head by itself, filled with zeros to whole blocks.
-inline std::vector<std::byte> encode_heads(const Codec& codec, const CacheShape& s, const std::vector<float>& row) {
-  const size_t head_bytes = codec.row_bytes(s.head_dim);
-  std::vector<std::byte> out(static_cast<size_t>(s.kv_heads) * head_bytes);
-  for (int h = 0; h < s.kv_heads; ++h) {
-    std::vector<float> head(static_cast<size_t>(padded(codec, s.head_dim)), 0.0f);
-    std::copy_n(row.begin() + int64_t{h} * s.head_dim, s.head_dim, head.begin());
-    codec.encode(head.data(), out.data() + static_cast<size_t>(h) * head_bytes, padded(codec, s.head_dim));
-  }
-  return out;
+inline int padded(const Codec& codec, int n) {
+  return (n + codec.block_elems - 1) / codec.block_elems * codec.block_elems;
 }
 
-inline std::vector<float> decode_heads(const Codec& codec, const CacheShape& s, const std::byte* row) {
-  std::vector<float> out, head(static_cast<size_t>(padded(codec, s.head_dim)));
+/// Writes a row of heads as stored: each head by itself, filled with zeros to whole blocks.
+inline void encode_heads(const Codec& codec, const CacheShape& s, const float* row, std::byte* dst) {
+  std::array<float, kMaxRow> head{};
+  for (int h = 0; h < s.kv_heads; ++h) {
+    std::copy_n(row + int64_t{h} * s.head_dim, s.head_dim, head.begin());
+    codec.encode(head.data(), dst + static_cast<size_t>(h) * codec.row_bytes(s.head_dim), padded(codec, s.head_dim));
+  }
+}
+
+/// Writes kv_heads * head_dim floats.
+inline void decode_heads(const Codec& codec, const CacheShape& s, const std::byte* row, float* dst) {
+  std::array<float, kMaxRow> head{};
   for (int h = 0; h < s.kv_heads; ++h) {
     codec.decode(row + static_cast<size_t>(h) * codec.row_bytes(s.head_dim), head.data(), padded(codec, s.head_dim));
-    out.insert(out.end(), head.begin(), head.begin() + s.head_dim);
+    std::copy_n(head.begin(), s.head_dim, dst + int64_t{h} * s.head_dim);
   }
-  return out;
 }
 
-struct StoredRow {
-  std::vector<std::byte> k, v;
-};
+/// Whether two stored rows decode to the same bits.
+inline bool same_rows(const Codec& codec, const CacheShape& s, const std::byte* a, const std::byte* b) {
+  std::array<float, kMaxRow> x, y;
+  decode_heads(codec, s, a, x.data());
+  decode_heads(codec, s, b, y.data());
+  return std::memcmp(x.data(), y.data(), static_cast<size_t>(s.kv_heads * s.head_dim) * sizeof(float)) == 0;
+}
 
 // ---- a layout and its model side by side --------------------------------------------------------------------------
 
@@ -154,14 +163,17 @@ class Sequence {
   }
   void write(int first, int end) {
     const CacheShape& s = layout->shape();
-    rows_.resize(static_cast<size_t>(end));
+    resize(end);
+    std::vector<float> k, v;
     for (int layer = 0; layer < s.layers; ++layer)
       for (int pos = first; pos < end; ++pos) {
-        const std::vector<float> k = floats(layer, pos, false), v = floats(layer, pos, true);
+        floats(layer, pos, false, &k);
+        floats(layer, pos, true, &v);
         layout->write(layer, pos, k.data(), v.data());
-        auto& at = rows_[static_cast<size_t>(pos)];
-        at.resize(static_cast<size_t>(s.layers));
-        at[static_cast<size_t>(layer)] = {encode_heads(*s.k, s, k), encode_heads(*s.v, s, v)};
+        encode_heads(*s.k, s, k.data(),
+                     k_[static_cast<size_t>(layer)].data() + static_cast<size_t>(pos) * s.k_row_bytes());
+        encode_heads(*s.v, s, v.data(),
+                     v_[static_cast<size_t>(layer)].data() + static_cast<size_t>(pos) * s.v_row_bytes());
       }
   }
   /// Requires: 0 <= n <= length. What is typed after this differs from what was there.
@@ -169,24 +181,25 @@ class Sequence {
     const auto done = layout->truncate(n);
     ASSERT_TRUE(done) << done.error().message();
     length = n;
-    rows_.resize(static_cast<size_t>(n));
+    resize(n);
     ++version;
   }
   void end_step() {
     layout->end_step();
     if (!layout->info().keeps) length = 0;
-    rows_.resize(static_cast<size_t>(length));
+    resize(length);
   }
 
-  /// What is typed at a position, as the model computes it.
-  std::vector<float> floats(int layer, int pos, bool is_v) const {
+  /// What is typed at a position.
+  void floats(int layer, int pos, bool is_v, std::vector<float>* row) const {
     const CacheShape& s = layout->shape();
-    std::vector<float> row;
+    row->clear();
     for (int h = 0; h < s.kv_heads; ++h)
-      for (int c = 0; c < s.head_dim; ++c) row.push_back(value_({version, layer, pos, h, c, is_v}));
-    return row;
+      for (int c = 0; c < s.head_dim; ++c) row->push_back(value_({version, layer, pos, h, c, is_v}));
   }
-  const StoredRow& stored(int layer, int pos) const { return rows_[static_cast<size_t>(pos)][static_cast<size_t>(layer)]; }
+  /// The model's rows from position 0 on, one after the other, as they must be stored.
+  const std::byte* k_rows(int layer) const { return k_[static_cast<size_t>(layer)].data(); }
+  const std::byte* v_rows(int layer) const { return v_[static_cast<size_t>(layer)].data(); }
 
   /// What is wrong with the tiles of [0, end), or "" when they hold exactly the model's rows.
   std::string wrong(int layer, int end) const {
@@ -206,7 +219,7 @@ class Sequence {
   }
 
   State state() const {
-    State s{layout->coverage(),   layout->capacity(),    layout->growths(),    layout->bytes(),
+    State s{layout->coverage(),   layout->capacity(),    layout->growths(),     layout->bytes(),
             layout->peak_bytes(), layout->copied_rows(), live_bytes(Owner::kv), {}};
     const CacheShape& shape = layout->shape();
     std::vector<Tile> tiles;
@@ -214,10 +227,12 @@ class Sequence {
     for (const Tile& tile : tiles)
       for (size_t i = 0; i < 64; ++i) {
         if ((tile.live >> i & 1) == 0) continue;
-        const auto k = decode_heads(*shape.k, shape, tile.k + i * tile.k_stride);
-        const auto v = decode_heads(*shape.v, shape, tile.v + i * tile.v_stride);
-        s.rows.insert(s.rows.end(), k.begin(), k.end());
-        s.rows.insert(s.rows.end(), v.begin(), v.end());
+        std::array<float, kMaxRow> row;
+        const auto end = row.begin() + int64_t{shape.kv_heads} * shape.head_dim;
+        decode_heads(*shape.k, shape, tile.k + i * tile.k_stride, row.data());
+        s.rows.insert(s.rows.end(), row.begin(), end);
+        decode_heads(*shape.v, shape, tile.v + i * tile.v_stride, row.data());
+        s.rows.insert(s.rows.end(), row.begin(), end);
       }
     return s;
   }
@@ -233,18 +248,25 @@ class Sequence {
       const bool live = (tile.live >> i & 1) != 0;
       if (live != (first + i < end)) return fmt::format("position {} of {} live: {}", first + i, end, live);
       if (!live) continue;
-      const StoredRow& expected = stored(layer, first + i);
-      const size_t at = static_cast<size_t>(i);
-      if (decode_heads(*s.k, s, tile.k + at * tile.k_stride) != decode_heads(*s.k, s, expected.k.data()))
-        return fmt::format("layer {} position {} of {}: another K", layer, first + i, end);
-      if (decode_heads(*s.v, s, tile.v + at * tile.v_stride) != decode_heads(*s.v, s, expected.v.data()))
-        return fmt::format("layer {} position {} of {}: another V", layer, first + i, end);
+      const size_t at = static_cast<size_t>(i), pos = static_cast<size_t>(first + i);
+      if (!same_rows(*s.k, s, tile.k + at * tile.k_stride, k_rows(layer) + pos * s.k_row_bytes()))
+        return fmt::format("layer {} position {} of {}: another K", layer, pos, end);
+      if (!same_rows(*s.v, s, tile.v + at * tile.v_stride, v_rows(layer) + pos * s.v_row_bytes()))
+        return fmt::format("layer {} position {} of {}: another V", layer, pos, end);
     }
     return {};
   }
 
+  void resize(int n) {
+    const CacheShape& s = layout->shape();
+    k_.resize(static_cast<size_t>(s.layers));
+    v_.resize(static_cast<size_t>(s.layers));
+    for (auto& rows : k_) rows.resize(static_cast<size_t>(n) * s.k_row_bytes());
+    for (auto& rows : v_) rows.resize(static_cast<size_t>(n) * s.v_row_bytes());
+  }
+
   ValueAt value_;
-  std::vector<std::vector<StoredRow>> rows_;  // [pos][layer]
+  std::vector<std::vector<std::byte>> k_, v_;  // [layer][pos * row bytes]
 };
 
 /// A fresh layout; a failure of the test when it cannot be had.
