@@ -26,6 +26,8 @@ MatmulArgs make_args(const MatmulJob& job) {
   args.kind = row_kind(job.w.codec);
   args.conv1d = job.w.conv1d;
   args.decode = job.w.codec->decode;
+  args.block_elems = job.w.codec->block_elems;
+  args.block_bytes = job.w.codec->block_bytes;
   args.rows = job.w.rows;
   args.cols = job.w.cols;
   args.x = job.x.data;

@@ -22,7 +22,8 @@ struct MatmulArgs {
   RowKind kind = RowKind::f32;
   bool conv1d = false;
   DecodeFn decode = nullptr;
-  int64_t rows = 0, cols = 0;  // outputs, inputs
+  int block_elems = 1, block_bytes = 0;  // of the codec; for `decoded` only
+  int64_t rows = 0, cols = 0;            // outputs, inputs
   const float* x = nullptr;    // [tokens][x_stride]
   int64_t x_stride = 0;
   float* y = nullptr;  // [tokens][y_stride]
@@ -37,6 +38,9 @@ struct MatmulArgs {
 inline constexpr int kPanelRows = 32;
 /// Up to so many tokens the weights are read straight from the file's form, without a panel.
 inline constexpr int kFewTokens = 4;
+
+/// The largest Codec::block_elems.
+inline constexpr int kMaxBlockElems = 256;
 
 /// The most tokens of one attend() call.
 inline constexpr int kMaxAttendTokens = 32;
@@ -86,6 +90,8 @@ struct Kernels {
   void (*gelu)(float* x, int64_t n);
   /// x = x + y
   void (*add)(float* x, const float* y, int64_t n);
+  /// Runs `rounds` rounds of independent FMAs in registers; returns the operations done (two per FMA). For measuring.
+  double (*fma_flops)(int64_t rounds);
 };
 
 extern const Kernels kScalarKernels;

@@ -19,9 +19,10 @@ float exp_scalar(float x) { return exp_v(F1{x}).v; }
 // Row r of the weights as floats, whatever the storage.
 void widen_row(const MatmulArgs& a, int64_t r, float* row) {
   if (!a.conv1d) return a.decode(a.w + static_cast<size_t>(r) * a.row_bytes, row, a.cols);
-  std::vector<float> stored(static_cast<size_t>(a.rows));
+  const int64_t whole = (a.rows + a.block_elems - 1) / a.block_elems * a.block_elems;
+  std::vector<float> stored(static_cast<size_t>(whole));
   for (int64_t k = 0; k < a.cols; ++k) {
-    a.decode(a.w + static_cast<size_t>(k) * a.row_bytes, stored.data(), a.rows);
+    a.decode(a.w + static_cast<size_t>(k) * a.row_bytes, stored.data(), whole);
     row[k] = stored[static_cast<size_t>(r)];
   }
 }
@@ -155,8 +156,14 @@ void add(float* x, const float* y, int64_t n) {
   for (int64_t i = 0; i < n; ++i) x[i] = x[i] + y[i];
 }
 
+double fma_flops(int64_t rounds) {
+  volatile float acc = 0.1f;
+  for (int64_t r = 0; r < rounds / 16; ++r) acc = std::fma(acc, 1.0001f, 1e-6f);
+  return static_cast<double>(rounds / 16) * 2;
+}
+
 }  // namespace
 
-const Kernels kScalarKernels{"scalar", matmul, attend, rope, rms_norm, layer_norm, silu_mul, gelu, add};
+const Kernels kScalarKernels{"scalar", matmul, attend, rope, rms_norm, layer_norm, silu_mul, gelu, add, fma_flops};
 
 }  // namespace kvasir

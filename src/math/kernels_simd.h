@@ -209,12 +209,29 @@ void matmul_rows(const MatmulArgs& a) {
   }
 }
 
+void decode_rows(const MatmulArgs& a, int64_t row, int n) {
+  for (int r = 0; r < n; ++r)
+    a.decode(a.w + static_cast<size_t>(row + r) * a.row_bytes, a.panel + r * a.cols, a.cols);
+}
+
+// The whole blocks of every stored row that hold columns [row, row + n).
+void decode_columns(const MatmulArgs& a, int64_t row, int n) {
+  float values[kPanelRows + 2 * kvasir::kMaxBlockElems];
+  const int64_t block = row / a.block_elems, end = (row + n + a.block_elems - 1) / a.block_elems;
+  const std::byte* src = a.w + static_cast<size_t>(block) * static_cast<size_t>(a.block_bytes);
+  const float* wanted = values + (row - block * a.block_elems);
+  for (int64_t k = 0; k < a.cols; ++k) {
+    a.decode(src + static_cast<size_t>(k) * a.row_bytes, values, (end - block) * a.block_elems);
+    for (int r = 0; r < n; ++r) a.panel[r * a.cols + k] = wanted[r];
+  }
+}
+
 // A storage type without a loader of its own: the codec widens the panel.
 void matmul_decoded(const MatmulArgs& a) {
   for (int64_t row = a.row_begin; row < a.row_end; row += kPanelRows) {
     const int n = static_cast<int>(a.row_end - row < kPanelRows ? a.row_end - row : kPanelRows);
-    for (int r = 0; r < n; ++r)
-      a.decode(a.w + static_cast<size_t>(row + r) * a.row_bytes, a.panel + r * a.cols, a.cols);
+    if (a.conv1d) decode_columns(a, row, n);
+    else decode_rows(a, row, n);
     matmul_panel(a, row, n);
   }
 }
@@ -520,10 +537,25 @@ void add(float* x, const float* y, int64_t n) {
   map16(x, n, [y](V16 v, int64_t i, int m) { return v + load_n(y + i, m); });
 }
 
+// Independent chains: enough to hide the latency, few enough to stay in registers.
+double fma_flops(int64_t rounds) {
+  constexpr int kChains = kTileRows * kTileTokens;
+  V16 acc[kChains];
+  for (int i = 0; i < kChains; ++i) acc[i] = set1(0.1f * static_cast<float>(i));
+  const V16 x = set1(1.0001f), y = set1(1e-6f);
+  for (int64_t r = 0; r < rounds; ++r)
+    for (int i = 0; i < kChains; ++i) acc[i] = fma(acc[i], x, y);
+  V16 sum = zero();
+  for (int i = 0; i < kChains; ++i) sum = sum + acc[i];
+  float lanes[16];
+  store(lanes, sum);
+  return lanes[0] != 123.0f ? static_cast<double>(rounds) * kChains * 32 : 0;  // reads the result, so it is computed
+}
+
 }  // namespace
 
 constexpr kvasir::Kernels make_kernels(const char* name) {
-  return {name, matmul, attend, rope, rms_norm, layer_norm, silu_mul, gelu, add};
+  return {name, matmul, attend, rope, rms_norm, layer_norm, silu_mul, gelu, add, fma_flops};
 }
 
 }  // namespace KVASIR_SIMD_NS

@@ -1,0 +1,309 @@
+// The attention kernel: every table against the scalar one in bits, the scalar one against softmax in double, and rows
+// that must not be read: dead ones are NaN, or not mapped at all.
+#include <algorithm>
+#include <limits>
+#include <memory>
+
+#include "math/kernels.h"
+#include "math/kernels_test_util.h"
+
+namespace kvasir {
+namespace {
+
+using math_test::close;
+using math_test::GuardedBytes;
+using math_test::Random;
+using math_test::same_floats;
+using math_test::simd_tables;
+
+constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
+constexpr size_t kPage = 4096;
+
+struct Shape {
+  int head_dim, group, tokens, first_pos;
+  const Codec* k = &codec_f32();
+  const Codec* v = &codec_f32();
+  bool holes = false, extremes = false, own_pages = false;
+
+  int end() const { return first_pos + tokens; }
+};
+
+DecodeFn decoder(const Codec* codec) { return codec == &codec_f32() ? nullptr : codec->decode; }
+
+// Rows of K or V for the tiles of [0, end), of three KV heads, at a stride of its own. A dead row is NaN, or lies on a
+// page that is not mapped.
+class StoredRows {
+ public:
+  StoredRows(const Codec& codec, const Shape& s, int tiles, Random& random)
+      : codec_(codec),
+        head_bytes_(codec.row_bytes(s.head_dim)),
+        stride_(s.own_pages ? kPage : 3 * head_bytes_ + static_cast<size_t>(random.pick({0, 4, 64}))),
+        rows_(tiles * kTilePositions),
+        memory_(static_cast<size_t>(rows_) * stride_) {}
+
+  std::byte* row(int pos) const { return memory_.data() + static_cast<size_t>(pos) * stride_; }
+  size_t stride() const { return stride_; }
+  size_t offset(int kv_head) const { return static_cast<size_t>(kv_head) * head_bytes_; }
+
+  void store(int pos, const std::vector<float>& heads, int head_dim) {
+    for (int h = 0; h < 3; ++h) codec_.encode(heads.data() + h * head_dim, row(pos) + offset(h), head_dim);
+  }
+  void kill(int pos, bool own_pages, int head_dim) {
+    if (own_pages) {
+      ASSERT_EQ(mprotect(row(pos), kPage, PROT_NONE), 0);
+    } else {
+      store(pos, std::vector<float>(static_cast<size_t>(3 * head_dim), kNaN), head_dim);
+    }
+  }
+  std::vector<float> read(int pos, int kv_head, int head_dim) const {
+    std::vector<float> out(static_cast<size_t>(head_dim));
+    codec_.decode(row(pos) + offset(kv_head), out.data(), head_dim);
+    return out;
+  }
+
+ private:
+  const Codec& codec_;
+  size_t head_bytes_, stride_;
+  int rows_;
+  GuardedBytes memory_;
+};
+
+// One call of the kernel with all its memory. Positions from end() to the end of the last tile are dead too, though the
+// tile calls some of them live.
+class Attention {
+ public:
+  Attention(const Shape& shape, Random& random)
+      : s(shape),
+        tile_count_((shape.end() + kTilePositions - 1) / kTilePositions),
+        kv_head_(random.between(0, 2)),
+        q_stride_(s.group * s.head_dim + random.pick({0, 5, 16})),
+        out_stride_(s.group * s.head_dim + random.pick({0, 5, 16})),
+        k_(*s.k, s, tile_count_, random),
+        v_(*s.v, s, tile_count_, random),
+        q_(random.floats(static_cast<size_t>((s.tokens - 1) * q_stride_ + s.group * s.head_dim), s.extremes)) {
+    for (int pos = 0; pos < tile_count_ * kTilePositions; ++pos) fill(pos, random);
+    for (int j = 0; j < tile_count_; ++j) {
+      Tile tile{j * kTilePositions,         0,           k_.row(j * kTilePositions),
+                v_.row(j * kTilePositions), k_.stride(), v_.stride()};
+      for (int i = 0; i < kTilePositions; ++i)
+        if (tile.first + i >= s.end() || live(tile.first + i)) tile.live |= uint64_t{1} << i;
+      if (!(s.holes && tile.first + kTilePositions <= s.first_pos && random.one_in(4))) tiles_.push_back(tile);
+    }
+  }
+
+  std::vector<float> run(const Kernels& kernels) const {
+    std::vector<float> out(static_cast<size_t>(s.tokens * out_stride_), 777.0f);
+    const GuardedBytes scratch(static_cast<size_t>(attend_scratch_floats(s.head_dim, s.group, s.tokens)) *
+                               sizeof(float));
+    AttendArgs a;
+    a.tiles = tiles_.data();
+    a.tile_count = static_cast<int>(tiles_.size());
+    a.head_dim = s.head_dim;
+    a.group = s.group;
+    a.tokens = s.tokens;
+    a.first_pos = s.first_pos;
+    a.scale = scale();
+    a.k_offset = k_.offset(kv_head_);
+    a.v_offset = v_.offset(kv_head_);
+    a.decode_k = decoder(s.k);
+    a.decode_v = decoder(s.v);
+    a.q = q_.floats();
+    a.out = out.data();
+    a.q_stride = q_stride_;
+    a.out_stride = out_stride_;
+    a.scratch = scratch.floats();
+    kernels.attend(a);
+    return out;
+  }
+
+  /// softmax(q k^T * scale) v in double over what token t, head h may see.
+  std::vector<double> expected(int t, int h) const {
+    std::vector<double> weights, out(static_cast<size_t>(s.head_dim), 0.0);
+    std::vector<int> seen;
+    for (const Tile& tile : tiles_)
+      for (int i = 0; i < kTilePositions; ++i)
+        if ((tile.live >> i & 1) != 0 && tile.first + i <= s.first_pos + t) seen.push_back(tile.first + i);
+    const float* q = q_.floats() + t * q_stride_ + h * s.head_dim;
+    for (int pos : seen) {
+      const std::vector<float> k = k_.read(pos, kv_head_, s.head_dim);
+      double score = 0;
+      for (size_t d = 0; d < k.size(); ++d) score += static_cast<double>(q[d]) * static_cast<double>(k[d]);
+      weights.push_back(score * static_cast<double>(scale()));
+    }
+    const double most = *std::max_element(weights.begin(), weights.end());
+    double total = 0;
+    for (double& w : weights) total += w = std::exp(w - most);
+    for (size_t i = 0; i < seen.size(); ++i) {
+      const std::vector<float> v = v_.read(seen[i], kv_head_, s.head_dim);
+      for (size_t d = 0; d < v.size(); ++d) out[d] += weights[i] / total * static_cast<double>(v[d]);
+    }
+    return out;
+  }
+  int64_t out_stride() const { return out_stride_; }
+  std::string text() const {
+    return "head_dim " + std::to_string(s.head_dim) + ", group " + std::to_string(s.group) + ", " +
+           std::to_string(s.tokens) + " tokens at " + std::to_string(s.first_pos) + ", K " + s.k->name + ", V " +
+           s.v->name;
+  }
+
+  const Shape s;
+
+ private:
+  float scale() const { return 1.0f / std::sqrt(static_cast<float>(s.head_dim)); }
+  bool live(int pos) const { return live_[static_cast<size_t>(pos)]; }
+
+  // The tokens' own positions live, so that every query sees something.
+  void fill(int pos, Random& random) {
+    live_.push_back(pos < s.end() && (pos >= s.first_pos || !s.holes || !random.one_in(3)));
+    const size_t n = static_cast<size_t>(3 * s.head_dim);
+    if (!live_.back()) {
+      k_.kill(pos, s.own_pages, s.head_dim);
+      v_.kill(pos, s.own_pages, s.head_dim);
+      return;
+    }
+    k_.store(pos, random.floats(n, s.extremes), s.head_dim);
+    v_.store(pos, random.floats(n, s.extremes), s.head_dim);
+  }
+
+  int tile_count_, kv_head_;
+  int64_t q_stride_, out_stride_;
+  StoredRows k_, v_;
+  GuardedBytes q_;
+  std::vector<bool> live_;
+  std::vector<Tile> tiles_;
+};
+
+constexpr int kHeadDims[] = {8, 16, 24, 64, 80, 128};
+
+void expect_tables_equal(const Attention& attention) {
+  const std::vector<float> expected = attention.run(kScalarKernels);
+  for (const Kernels* table : simd_tables())
+    ASSERT_TRUE(same_floats(attention.run(*table), expected)) << table->name << ": " << attention.text();
+}
+
+// Starts on both sides of tile borders; a few tokens cross one.
+Shape random_shape(int head_dim, Random& random) {
+  Shape s{head_dim, random.between(1, 5), random.one_in(3) ? random.pick({1, 16, 31, 32}) : random.between(1, 12), 0};
+  s.first_pos = random.one_in(2) ? random.pick({0, 1, 62, 63, 64, 65, 120, 127, 128, 190}) : random.between(0, 200);
+  return s;
+}
+
+TEST(KernelsAttend, EveryTableEqualsTheScalarOneInBits) {
+  Random random(11);
+  for (int head_dim : kHeadDims)
+    for (int i = 0; i < 12; ++i) {
+      Shape s = random_shape(head_dim, random);
+      s.extremes = i % 4 == 0;
+      expect_tables_equal(Attention(s, random));
+    }
+}
+
+TEST(KernelsAttend, DeadRowsAreSkippedWhateverTheyHold) {
+  Random random(12);
+  for (int head_dim : kHeadDims)
+    for (int i = 0; i < 12; ++i) {
+      Shape s = random_shape(head_dim, random);
+      s.holes = true;
+      s.first_pos += i % 2 == 0 ? 0 : 70;
+      const Attention attention(s, random);
+      expect_tables_equal(attention);
+      for (float x : attention.run(kScalarKernels)) ASSERT_FALSE(std::isnan(x)) << attention.text();
+    }
+}
+
+TEST(KernelsAttend, DeadRowsMayBeUnmapped) {
+  if (sysconf(_SC_PAGESIZE) != static_cast<long>(kPage)) GTEST_SKIP() << "pages of another size";
+  Random random(13);
+  for (int head_dim : kHeadDims)
+    for (int i = 0; i < 3; ++i) {
+      Shape s = random_shape(head_dim, random);
+      s.holes = s.own_pages = true;
+      s.first_pos = std::min(s.first_pos, 100);
+      if (i == 2) s.k = &codec_f16();
+      expect_tables_equal(Attention(s, random));
+    }
+}
+
+TEST(KernelsAttend, NarrowRowsAreDecodedTheSame) {
+  Random random(14);
+  const std::initializer_list<const Codec*> types = {&codec_f32(), &codec_f16(), &codec_bf16()};
+  for (int head_dim : kHeadDims)
+    for (const Codec* k : types)
+      for (const Codec* v : types) {
+        Shape s = random_shape(head_dim, random);
+        s.k = k;
+        s.v = v;
+        s.holes = random.one_in(2);
+        expect_tables_equal(Attention(s, random));
+      }
+}
+
+TEST(KernelsAttend, EveryGroupAndTokenCount) {
+  Random random(15);
+  for (int group = 1; group <= 5; ++group)
+    for (int tokens = 1; tokens <= kMaxAttendTokens; ++tokens)
+      expect_tables_equal(Attention(Shape{.head_dim = 24, .group = group, .tokens = tokens, .first_pos = 60}, random));
+}
+
+TEST(KernelsAttend, ScalarIsSoftmaxWithinRounding) {
+  Random random(16);
+  for (int head_dim : kHeadDims)
+    for (int i = 0; i < 4; ++i) {
+      Shape s = random_shape(head_dim, random);
+      s.tokens = std::min(s.tokens, 6);
+      s.holes = i % 2 == 0;
+      if (i == 3) s.k = s.v = &codec_f16();
+      const Attention attention(s, random);
+      const std::vector<float> out = attention.run(kScalarKernels);
+      for (int t = 0; t < s.tokens; ++t)
+        for (int h = 0; h < s.group; ++h) {
+          const std::vector<double> expected = attention.expected(t, h);
+          for (size_t d = 0; d < expected.size(); ++d)
+            ASSERT_TRUE(
+                close(out[static_cast<size_t>(t * attention.out_stride() + h * head_dim) + d], expected[d], 4e-6))
+                << attention.text();
+        }
+    }
+}
+
+// The order of the sum is anchored to absolute positions: tiles handed out one by one or with dead tiles between them
+// change nothing, and neither does cutting the tokens into several calls.
+TEST(KernelsAttend, TokensAloneEqualTokensTogetherInBits) {
+  Random random(17);
+  std::vector<const Kernels*> tables = simd_tables();
+  tables.push_back(&kScalarKernels);
+  for (const Kernels* table : tables) {
+    const int head_dim = 64, tokens = 9, first = 60;
+    const std::vector<float> rows = random.floats(2 * 128 * 64), q = random.floats(64 * 9);
+    std::vector<Tile> tiles;
+    const size_t stride = 64 * sizeof(float);
+    const std::byte* k = reinterpret_cast<const std::byte*>(rows.data());
+    for (int j = 0; j < 2; ++j) {
+      const size_t at = static_cast<size_t>(j) * 64 * stride;
+      tiles.push_back({j * 64, live_below(j * 64, first + tokens), k + at, k + 128 * stride + at, stride, stride});
+    }
+    std::vector<float> scratch(static_cast<size_t>(attend_scratch_floats(head_dim, 1, tokens)));
+    const auto run = [&](int from, int count, float* out) {
+      AttendArgs a{.tiles = tiles.data(),
+                   .tile_count = 2,
+                   .head_dim = head_dim,
+                   .group = 1,
+                   .tokens = count,
+                   .first_pos = first + from,
+                   .scale = 0.125f,
+                   .q = q.data() + from * 64,
+                   .out = out,
+                   .q_stride = 64,
+                   .out_stride = 64,
+                   .scratch = scratch.data()};
+      table->attend(a);
+    };
+    std::vector<float> together(64 * 9), alone(64 * 9);
+    run(0, tokens, together.data());
+    for (int t = 0; t < tokens; ++t) run(t, 1, alone.data() + t * 64);
+    EXPECT_TRUE(same_floats(alone, together)) << table->name;
+  }
+}
+
+}  // namespace
+}  // namespace kvasir
