@@ -72,7 +72,7 @@ struct Feed {
   Session* session = nullptr;
   std::span<const int> tokens;
   bool all_logits = false;  ///< logits of every one of these tokens instead of the last only
-  bool hidden = false;      ///< the final-norm state of every token too (one feed at a time)
+  bool hidden = false;      ///< the final-norm state of every token too
 };
 
 /// What a step gave, rows in the order of the feeds.

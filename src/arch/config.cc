@@ -58,6 +58,7 @@ std::string ModelConfig::canonical() const {
 }
 
 Result<void> check_config(const ModelConfig& c, const std::string& where) {
+  if (c.head_dim < 1) return fail(fmt::format("{} channels for {} heads", c.hidden, c.heads), where);
   if (c.heads % c.kv_heads != 0)
     return fail(fmt::format("{} query heads cannot share {} KV heads evenly", c.heads, c.kv_heads), where,
                 "a config whose head counts divide");
@@ -71,12 +72,15 @@ Result<void> check_config(const ModelConfig& c, const std::string& where) {
 }
 
 Result<RopeConfig> parse_rope(const ConfigView& view) {
+  // Newer files keep theta and the scaling in one object.
+  const std::string key = view.has("rope_parameters") ? "rope_parameters" : "rope_scaling";
   RopeConfig rope;
   KVASIR_TRY(rope.theta, view.get_number_or("rope_theta", 10000.0, 1.0, 1e12));
   KVASIR_TRY(rope.interleaved, view.get_bool_or("rope_interleaved", false));
-  if (!view.has("rope_scaling")) return rope;
-  const auto scaling = view.object("rope_scaling");
-  if (!scaling) return fail("\"rope_scaling\" is not an object", view.where());
+  if (!view.has(key)) return rope;
+  const auto scaling = view.object(key);
+  if (!scaling) return fail(fmt::format("\"{}\" is not an object", key), view.where());
+  KVASIR_TRY(rope.theta, scaling->get_number_or("rope_theta", rope.theta, 1.0, 1e12));
   KVASIR_TRY(std::string old_kind, scaling->get_string_or("type", "default"));
   KVASIR_TRY(const std::string kind, scaling->get_string_or("rope_type", std::move(old_kind)));
   if (kind == "default") return rope;

@@ -49,7 +49,7 @@ struct ModelConfig {
 
 /// The checks that hold for every family. Errors name the key's meaning and both numbers.
 Result<void> check_config(const ModelConfig& config, const std::string& where);
-/// Reads "rope_theta" and "rope_scaling". Errors: an unknown or unsupported kind, by its name.
+/// Reads "rope_theta" and "rope_scaling", or "rope_parameters". Errors: an unknown or unsupported kind, by its name.
 Result<RopeConfig> parse_rope(const ConfigView& view);
 /// Reads "bos_token_id" and "eos_token_id" (one id or a list).
 Result<void> parse_special_ids(const ConfigView& view, ModelConfig* config);

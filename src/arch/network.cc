@@ -39,6 +39,7 @@ Result<Network::Group> Network::bind(const std::vector<TensorSpec>& specs, const
     std::vector<float> vector;
     if (info != nullptr && spec.shape.size() == 1) {
       vector.resize(static_cast<size_t>(spec.shape[0]));
+      group.vector_bytes += info->bytes;
       info->codec->decode(dir.data(*info).data(), vector.data(), spec.shape[0]);
     } else if (info != nullptr) {
       const int64_t stored_rows = spec.shape[0], stored_cols = spec.shape[1];
@@ -56,6 +57,7 @@ Result<Network::Group> Network::bind(const std::vector<TensorSpec>& specs, const
 Result<std::unique_ptr<Network>> Network::load(const Family& family, ModelConfig config,
                                                std::shared_ptr<const TensorDir> dir, WeightMode mode,
                                                const std::string& where) {
+  const FloatEnv env;  // rotations and vectors are computed here
   std::unique_ptr<Network> net(new Network);
   net->family_ = &family;
   net->config_ = std::move(config);
@@ -81,6 +83,12 @@ std::string_view Network::weight_type() const {
     for (const TensorInfo* info : group.infos)
       if (info != nullptr && (largest == nullptr || info->bytes > largest->bytes)) largest = info;
   return largest != nullptr ? largest->codec->name : "";
+}
+
+size_t Network::weights_bytes() const {
+  size_t total = source_->total_bytes();
+  for (const Group& group : groups_) total += group.vector_bytes;
+  return total;
 }
 
 int64_t Network::parameters() const {

@@ -53,6 +53,8 @@ class Network {
   /// Storage type of the largest tensor, the one that people mean: "f16".
   std::string_view weight_type() const;
   int64_t parameters() const;
+  /// Bytes of all tensors as stored, one that serves twice counted once.
+  size_t weights_bytes() const;
   /// XXH3-128 over config and tensors in name order, 32 hex digits; reads all weights.
   Result<std::string> fingerprint() const;
 
@@ -76,6 +78,7 @@ class Network {
     std::vector<Matrix> matrices;            // data is set while acquired
     std::vector<std::vector<float>> vectors; // decoded when opened
     std::vector<std::string> names;          // canonical
+    size_t vector_bytes = 0;                 // of the vectors, as stored
   };
 
   Network() = default;

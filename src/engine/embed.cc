@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "base/float_env.h"
 #include "engine/engine_impl.h"
 
 namespace kvasir {
@@ -18,6 +19,7 @@ Result<std::vector<float>> Engine::embed(Session& session, std::span<const int> 
   session.clear();
   if (!done) return tl::unexpected<Error>(done.error());
 
+  const FloatEnv env;
   const size_t hidden = static_cast<size_t>(model_->info().hidden), n = tokens.size();
   std::vector<double> sum(hidden, 0.0);
   for (size_t t = pooling == Pooling::last ? n - 1 : 0; t < n; ++t)

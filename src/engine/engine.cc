@@ -78,13 +78,18 @@ Result<Session> Engine::open_session(const LayoutInfo& layout, const SessionOpti
 }
 
 Result<void> Engine::step(std::span<const Feed> feeds, StepOutput* out) {
+  std::vector<const Session*> sessions;
   for (const Feed& feed : feeds) {
+    sessions.push_back(feed.session);
     if (feed.tokens.empty()) return fail("no tokens to feed", "prompt", "a prompt that is not empty");
     const size_t end = feed.session->tokens_.size() + feed.tokens.size();
     if (end > static_cast<size_t>(feed.session->ctx_))
       return fail(fmt::format("{} tokens do not fit the context of {}", end, feed.session->ctx_), "prompt",
                   "a shorter prompt or a larger --ctx");
   }
+  std::sort(sessions.begin(), sessions.end());
+  if (std::adjacent_find(sessions.begin(), sessions.end()) != sessions.end())
+    return fail("a session is fed twice in one step", "batch", "one feed a session, with all its tokens");
   std::vector<int> before;
   for (const Feed& feed : feeds) {
     before.push_back(feed.session->pos());
@@ -133,26 +138,54 @@ std::vector<BatchItem> EngineImpl::next_items(std::span<const Feed> feeds, std::
   return items;
 }
 
+namespace {
+
+std::vector<float> joined(const std::vector<std::vector<float>>& parts) {
+  std::vector<float> all;
+  for (const auto& part : parts) all.insert(all.end(), part.begin(), part.end());
+  return all;
+}
+
+}  // namespace
+
+// All memory that the step needs, before any of it runs: a long prompt grows its cache once, and a step that does not
+// fit changes nothing.
+Result<void> EngineImpl::reserve(std::span<const Feed> feeds) {
+  std::vector<std::unique_ptr<Layout::Plan>> plans;
+  for (const Feed& feed : feeds) {
+    KVASIR_TRY(auto plan, feed.session->cache_->plan(feed.session->pos()));
+    plans.push_back(std::move(plan));
+  }
+  for (size_t i = 0; i < feeds.size(); ++i) feeds[i].session->cache_->apply(std::move(plans[i]));
+  return {};
+}
+
 Result<void> EngineImpl::run_passes(std::span<const Feed> feeds, std::span<const int> before, StepOutput* out) {
-  std::vector<std::vector<float>> logits(feeds.size());
+  KVASIR_CHECK(reserve(feeds));
+  std::vector<std::vector<float>> logits(feeds.size()), hidden(feeds.size());
   std::vector<size_t> owners;
-  const size_t vocab = static_cast<size_t>(network->config().vocab);
+  const std::ptrdiff_t vocab = network->config().vocab, channels = network->config().hidden;
   Network::Options options;
   for (const Feed& feed : feeds) options.hidden |= feed.hidden;
-  out->hidden.clear();
   for (auto items = next_items(feeds, before, &owners); !items.empty(); items = next_items(feeds, before, &owners)) {
     Network::Output pass;
     KVASIR_CHECK(network->forward(items, *compute, workspace, options, &pass));
-    out->hidden.insert(out->hidden.end(), pass.hidden.begin(), pass.hidden.end());
-    auto row = pass.logits.begin();
+    auto logits_row = pass.logits.begin(), state = pass.hidden.begin();
     for (size_t i = 0; i < items.size(); ++i) {
-      const auto n = static_cast<std::ptrdiff_t>((items[i].tokens.size() - static_cast<size_t>(items[i].wanted_from)) * vocab);
-      logits[owners[i]].insert(logits[owners[i]].end(), row, row + n);
-      row += n;
+      const size_t owner = owners[i];
+      const int n = static_cast<int>(items[i].tokens.size());
+      const auto logits_end = logits_row + (n - items[i].wanted_from) * vocab;
+      logits[owner].insert(logits[owner].end(), logits_row, logits_end);
+      logits_row = logits_end;
+      if (!options.hidden) continue;
+      // Positions before the feed's own are here only because the cache had forgotten them.
+      const int own = feeds[owner].hidden ? std::clamp(before[owner] - items[i].first, 0, n) : n;
+      hidden[owner].insert(hidden[owner].end(), state + own * channels, state + n * channels);
+      state += n * channels;
     }
   }
-  out->logits.clear();
-  for (const auto& rows : logits) out->logits.insert(out->logits.end(), rows.begin(), rows.end());
+  out->logits = joined(logits);
+  out->hidden = joined(hidden);
   return {};
 }
 

@@ -21,6 +21,7 @@ struct EngineImpl {
   Result<void> run_passes(std::span<const Feed> feeds, std::span<const int> before, StepOutput* out);
 
  private:
+  Result<void> reserve(std::span<const Feed> feeds);
   /// The next chunk of every session that lacks positions, and which feed each belongs to.
   std::vector<BatchItem> next_items(std::span<const Feed> feeds, std::span<const int> before, std::vector<size_t>* owners);
 };

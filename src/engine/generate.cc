@@ -16,8 +16,12 @@ namespace {
 // What a generation collects besides ids: text, streamed as it becomes certain.
 class TextSink {
  public:
-  TextSink(const Model& model, const GenerateOptions& options) : options_(options), stops_(options.stop) {
-    if (model.tokenizer() != nullptr) decoder_.emplace(model.tokenizer());
+  /// `context` is what the text continues: its last tokens decide about a first space and a character cut in two.
+  TextSink(const Model& model, std::span<const int> context, const GenerateOptions& options)
+      : options_(options), stops_(options.stop) {
+    if (model.tokenizer() == nullptr) return;
+    decoder_.emplace(model.tokenizer());
+    for (int id : context.last(std::min<size_t>(4, context.size()))) (void)decoder_->push(id);
   }
   void push(int id) { emit(decoder_ ? stops_.push(decoder_->push(id)) : std::string()); }
   void finish() {
@@ -75,6 +79,8 @@ void fill_stats(const Engine& engine, const Session& session, double start, doub
 Result<Generation> generate(Engine& engine, Session& session, std::span<const int> prompt,
                             const GenerateOptions& options) {
   KVASIR_CHECK(check(session, prompt, options));
+  // Before anything is fed, so that its failure changes nothing and its time is not the first token's.
+  if (options.receipt) KVASIR_CHECK(engine.model().fingerprint());
   const double start = now_seconds();
   Generation g;
   g.prompt_tokens = static_cast<int>(prompt.size());
@@ -86,7 +92,7 @@ Result<Generation> generate(Engine& engine, Session& session, std::span<const in
   if (options.receipt) {
     KVASIR_TRY(receipt, Receipt::start(engine, session.cache_stats(), session.tokens()));
   }
-  TextSink sink(engine.model(), options);
+  TextSink sink(engine.model(), session.tokens(), options);
   double first = 0;
   while (g.stop_reason.empty()) {
     KVASIR_TRY(const int id, sample(out.logits, options.sampling, session.tokens(), session.pos()));

@@ -5,10 +5,13 @@
 
 #include <kvasir/plan.h>
 
+#include "engine/limits.h"
+
 #include "base/buffer.h"
 #include "base/clock.h"
 #include "base/system.h"
 #include "base/thread_pool.h"
+#include "math/compute.h"
 
 namespace kvasir {
 namespace {
@@ -46,6 +49,23 @@ Result<double> measure_read_bandwidth(int threads) {
   }
   volatile uint64_t keep = sums[0];  // the sums must be computed
   (void)keep;
+  return best;
+}
+
+Result<double> measure_fma_rate(int threads) {
+  KVASIR_TRY(const auto compute, Compute::create(threads));
+  constexpr int64_t kRounds = 200000;
+  double best = 0;
+  for (int repeat = 0; repeat < 5; ++repeat) {
+    const double start = now_seconds();
+    double flops = 0;
+    std::vector<double> done(static_cast<size_t>(threads));
+    compute->pool().run(threads, [&](int chunk, int) {
+      done[static_cast<size_t>(chunk)] = compute->kernels().fma_flops(kRounds);
+    });
+    for (double d : done) flops += d;
+    best = std::max(best, flops / (now_seconds() - start));
+  }
   return best;
 }
 

@@ -145,7 +145,7 @@ Result<std::shared_ptr<const Model>> Model::open(const std::string& name_or_path
                   .weight_type = std::string(net.weight_type()), .layers = config.layers, .hidden = config.hidden,
                   .heads = config.heads, .kv_heads = config.kv_heads, .head_dim = config.head_dim, .ffn = config.ffn,
                   .vocab = config.vocab, .max_ctx = config.max_ctx, .parameters = net.parameters(),
-                  .weights_bytes = net.source().total_bytes(),
+                  .weights_bytes = net.weights_bytes(),
                   .weights_mode = mode == WeightMode::resident ? "resident" : "mapped", .bos = config.bos,
                   .eos = config.eos};
   return model;

@@ -1,7 +1,6 @@
 // Choosing a token. Exact and the same everywhere: candidates ordered by (logit descending, id ascending), sums in
 // double in that order, a counter-based generator keyed by (seed, choice, position).
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstdint>
 
@@ -9,6 +8,8 @@
 
 #include <kvasir/generate.h>
 
+#include "base/float_env.h"
+#include "base/philox.h"
 #include "math/functions_f64.h"
 
 namespace kvasir {
@@ -21,22 +22,9 @@ struct Candidate {
 
 bool better(const Candidate& a, const Candidate& b) { return a.logit != b.logit ? a.logit > b.logit : a.id < b.id; }
 
-// Philox4x32-10 (Salmon et al., SC'11): ten rounds of two multiplications over a counter.
-std::array<uint32_t, 4> philox(std::array<uint32_t, 4> x, uint32_t key0, uint32_t key1) {
-  for (int round = 0; round < 10; ++round) {
-    const uint64_t a = uint64_t{0xD2511F53} * x[0], b = uint64_t{0xCD9E8D57} * x[2];
-    x = {static_cast<uint32_t>(b >> 32) ^ x[1] ^ key0, static_cast<uint32_t>(b),
-         static_cast<uint32_t>(a >> 32) ^ x[3] ^ key1, static_cast<uint32_t>(a)};
-    key0 += 0x9E3779B9;
-    key1 += 0xBB67AE85;
-  }
-  return x;
-}
-
 // Uniform in [0, 1) with 53 bits.
 double uniform(uint64_t seed, int choice, int position) {
-  const auto bits = philox({static_cast<uint32_t>(position), static_cast<uint32_t>(choice), 0, 0},
-                           static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32));
+  const auto bits = philox4x32({static_cast<uint32_t>(position), static_cast<uint32_t>(choice), 0, 0}, seed);
   const uint64_t mantissa = (uint64_t{bits[0]} << 32 | bits[1]) >> 11;
   return static_cast<double>(mantissa) * 0x1p-53;
 }
@@ -49,6 +37,7 @@ void penalise(std::vector<Candidate>& all, const SamplingParams& p, std::span<co
   seen.erase(std::unique(seen.begin(), seen.end()), seen.end());
   const float penalty = static_cast<float>(p.repeat_penalty);
   for (int id : seen) {
+    if (id < 0 || static_cast<size_t>(id) >= all.size()) continue;
     float& logit = all[static_cast<size_t>(id)].logit;
     logit = logit > 0 ? logit / penalty : logit * penalty;
   }
@@ -105,6 +94,8 @@ Result<void> check_sampling(const SamplingParams& p) {
 
 Result<int> sample(std::span<const float> logits, const SamplingParams& p, std::span<const int> recent, int position,
                    int choice) {
+  const FloatEnv env;
+  if (logits.empty()) return fail("no logits to choose from", "sampler");
   std::vector<Candidate> all(logits.size());
   for (size_t i = 0; i < logits.size(); ++i) {
     if (!std::isfinite(logits[i])) return fail(fmt::format("the logit of token {} is not finite", i), "sampler");
@@ -113,7 +104,9 @@ Result<int> sample(std::span<const float> logits, const SamplingParams& p, std::
   penalise(all, p, recent);
   if (p.temperature == 0) return std::min_element(all.begin(), all.end(), better)->id;
   const size_t k = p.top_k > 0 ? std::min(all.size(), static_cast<size_t>(p.top_k)) : all.size();
-  std::partial_sort(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(k), all.end(), better);
+  const auto end = all.begin() + static_cast<std::ptrdiff_t>(k);
+  if (end == all.end()) std::sort(all.begin(), end, better);  // several times faster than partial_sort of everything
+  else std::partial_sort(all.begin(), end, all.end(), better);
   const std::span<const Candidate> sorted(all.data(), k);
   return draw(sorted.first(nucleus(sorted, p)), p.temperature, uniform(p.seed, choice, position));
 }

@@ -9,12 +9,17 @@ namespace kvasir {
 std::string StopMatcher::push(std::string_view text) {
   if (stopped_) return {};
   held_ += text;
-  size_t match = std::string::npos;
-  for (const std::string& stop : stops_)
-    if (!stop.empty()) match = std::min(match, held_.find(stop));
-  if (match != std::string::npos) {
+  // The match that is complete first, the longest of those: so the text does not depend on how it was cut.
+  size_t begin = std::string::npos, end = std::string::npos;
+  for (const std::string& stop : stops_) {
+    const size_t at = stop.empty() ? std::string::npos : held_.find(stop);
+    if (at == std::string::npos || at + stop.size() > end || (at + stop.size() == end && at > begin)) continue;
+    begin = at;
+    end = at + stop.size();
+  }
+  if (end != std::string::npos) {
     stopped_ = true;
-    return held_.substr(0, match);
+    return held_.substr(0, begin);
   }
   size_t keep = 0;  // the longest tail that begins a stop string
   for (const std::string& stop : stops_)

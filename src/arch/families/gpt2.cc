@@ -99,10 +99,17 @@ void layer(Pass& pass, int l, const Weights& w) {
   pass.trace(l, "qkv", qkv);
   const Rows a = attend(pass, l, qkv.columns(0, d), qkv.columns(d, d), qkv.columns(2 * d, d));
   pass.trace(l, "attention", a);
-  add(pass, pass.x, linear(pass, a, {w.mat(kProj), w.vec(kProjBias)}));
+  const Rows proj = linear(pass, a, {w.mat(kProj), w.vec(kProjBias)});
+  pass.trace(l, "projection", proj);
+  add(pass, pass.x, proj);
+  pass.trace(l, "residual", pass.x);
 
   h = layer_norm(pass, pass.x, w.vec(kLn2), w.vec(kLn2Bias));
-  const Rows m = gelu(pass, linear(pass, h, {w.mat(kFc), w.vec(kFcBias)}));
+  pass.trace(l, "ln_2", h);
+  const Rows fc = linear(pass, h, {w.mat(kFc), w.vec(kFcBias)});
+  pass.trace(l, "fc", fc);
+  const Rows m = gelu(pass, fc);
+  pass.trace(l, "gelu", m);
   const Rows out = linear(pass, m, {w.mat(kOut), w.vec(kOutBias)});
   pass.trace(l, "mlp", out);
   add(pass, pass.x, out);

@@ -2,6 +2,8 @@
 // their rotation pairs side by side.
 #include <array>
 
+#include <fmt/format.h>
+
 #include "arch/blocks.h"
 #include "arch/family.h"
 
@@ -27,6 +29,8 @@ Result<ModelConfig> parse_config(const ConfigView& view) {
   KVASIR_TRY(const int64_t ctx, view.get_int_or("max_position_embeddings", 2048, 1, 1 << 28));
   KVASIR_TRY(const double eps, view.get_number_or("rms_norm_eps", 1e-6, 0.0, 1.0));
   KVASIR_TRY(const std::string act, view.get_string_or("hidden_act", "silu"));
+  if (!view.has("head_dim") && hidden % heads != 0)
+    return fail(fmt::format("{} channels do not divide into {} heads", hidden, heads), view.where());
   if (act != "silu") return fail("hidden_act \"" + act + "\" is not supported", view.where(), "a Llama with silu");
   c.family = family_llama.name;
   c.hidden = static_cast<int>(hidden);
@@ -88,18 +92,27 @@ void embed(Pass& pass, const Weights& w) { embed_rows(pass, w.mat(0), pass.x); }
 void layer(Pass& pass, int l, const Weights& w) {
   const ModelConfig& c = pass.config();
   Rows h = rms_norm(pass, pass.x, w.vec(kAttnNorm));
+  pass.trace(l, "attention_norm", h);
   auto [q, k, v] = linears<3>(pass, h, {{{w.mat(kQ), w.vec(kQBias)}, {w.mat(kK), w.vec(kKBias)}, {w.mat(kV), w.vec(kVBias)}}});
   rope(pass, q, c.heads);
   rope(pass, k, c.kv_heads);
   pass.trace(l, "q", q), pass.trace(l, "k", k), pass.trace(l, "v", v);
   const Rows a = attend(pass, l, q, k, v);
   pass.trace(l, "attention", a);
-  add(pass, pass.x, linear(pass, a, {w.mat(kO), w.vec(kOBias)}));
+  const Rows proj = linear(pass, a, {w.mat(kO), w.vec(kOBias)});
+  pass.trace(l, "projection", proj);
+  add(pass, pass.x, proj);
+  pass.trace(l, "residual", pass.x);
 
   h = rms_norm(pass, pass.x, w.vec(kMlpNorm));
+  pass.trace(l, "mlp_norm", h);
   auto [gate, up] = linears<2>(pass, h, {{{w.mat(kGate), w.vec(kGateBias)}, {w.mat(kUp), w.vec(kUpBias)}}});
+  pass.trace(l, "gate", gate), pass.trace(l, "up", up);
   const Rows m = swiglu(pass, gate, up);
-  add(pass, pass.x, linear(pass, m, {w.mat(kDown), w.vec(kDownBias)}));
+  pass.trace(l, "swiglu", m);
+  const Rows out = linear(pass, m, {w.mat(kDown), w.vec(kDownBias)});
+  pass.trace(l, "mlp", out);
+  add(pass, pass.x, out);
   pass.trace(l, "block", pass.x);
 }
 

@@ -1,0 +1,54 @@
+// Measuring a model: prefill and decode speed, time per step by position and layout. Refuses to give a speed before the
+// answers have been verified.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <kvasir/engine.h>
+
+namespace kvasir {
+
+struct BenchOptions {
+  int prompt = 512;      ///< tokens of the prefill test; 0: none
+  int generate = 128;    ///< tokens of the decode test; 0: none
+  int depth = 0;         ///< positions filled before either test
+  int repeats = 5;
+  std::vector<int> threads;  ///< empty: the default
+  int prefill_chunk = 256;
+  SessionOptions session;
+  std::vector<const LayoutInfo*> verify_layouts;  ///< what the verification covers; empty: session.layout
+  std::function<void(const std::string&)> progress;
+};
+
+/// One line of the table, named as llama-bench names it: pp512, tg128, with "@ d4096" when deep.
+struct BenchTest {
+  std::string name;
+  int threads = 0;
+  double tok_s_median = 0, tok_s_min = 0, tok_s_max = 0;
+  double fraction_of_limit = 0;  ///< of this machine's measured limit: f32 FMA for prefill, memory reads for decode
+};
+
+struct BenchReport {
+  bool verified = false;
+  double read_bytes_s = 0, flops = 0;  ///< the limits, measured in this run with the last thread count
+  std::vector<BenchTest> tests;
+};
+
+/// Errors: the verification failed ("speeds are not shown"), lengths that do not fit the context.
+Result<BenchReport> bench(const std::shared_ptr<const Model>& model, const BenchOptions& options);
+
+/// One decode step at each position from 1 to `positions`, with one layout.
+struct StepSeries {
+  std::string layout;
+  std::vector<double> ms;        ///< [positions]: the step that fed position i
+  std::vector<size_t> kv_bytes;  ///< held after that step
+  size_t copied_rows = 0;        ///< positions copied by growing, over all steps
+};
+
+/// Feeds one token at a time, `repeats` times, and keeps each position's median.
+Result<StepSeries> measure_steps(const std::shared_ptr<const Model>& model, const SessionOptions& session, int threads,
+                                 int positions, int repeats);
+
+}  // namespace kvasir

@@ -1,0 +1,335 @@
+// Configurations: real ones of many families, the numbers that come out, and what is refused by its name.
+#include "arch/config.h"
+
+#include <cmath>
+#include <limits>
+#include <map>
+#include <set>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "arch/family.h"
+#include "tests/tiny_models.h"
+
+namespace kvasir {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using tiny::message_of;
+
+Result<ModelConfig> parse(const ConfigView& view) {
+  KVASIR_TRY(const Family* family, find_family(view));
+  return family->parse_config(view);
+}
+
+ConfigView view_of(std::string_view json) {
+  auto view = ConfigView::parse(json, "test.json");
+  EXPECT_TRUE(view) << message_of(view);
+  return view ? *view : ConfigView();
+}
+
+ConfigView real(const std::string& name) {
+  auto view = ConfigView::read(tiny::outside_data() / "hf-configs" / (name + ".config.json"));
+  EXPECT_TRUE(view) << message_of(view);
+  return view ? *view : ConfigView();
+}
+
+#define NEED_OUTSIDE_DATA() \
+  if (tiny::outside_data().empty()) GTEST_SKIP() << "outside data folder is absent"
+
+ConfigView llama_view() {
+  return view_of(R"({"model_type":"llama","hidden_size":64,"num_hidden_layers":2,"num_attention_heads":4,
+                     "intermediate_size":96,"vocab_size":100})");
+}
+ConfigView gpt2_view() {
+  return view_of(R"({"model_type":"gpt2","n_embd":64,"n_layer":2,"n_head":4,"vocab_size":100})");
+}
+
+// llama3 with the published factors and another kind on request.
+ConfigView scaled_view(const std::string& scaling) {
+  return view_of(R"({"model_type":"llama","hidden_size":64,"num_hidden_layers":2,"num_attention_heads":4,
+                     "intermediate_size":96,"vocab_size":100,"rope_scaling":)" +
+                 scaling + "}");
+}
+
+TEST(Config, EveryRealConfigParsesOrSaysWhyNot) {
+  NEED_OUTSIDE_DATA();
+  std::set<std::string> parsed;
+  int files = 0;
+  for (const auto& entry : tiny::fs::directory_iterator(tiny::outside_data() / "hf-configs")) {
+    if (entry.path().extension() != ".json") continue;
+    ++files;
+    const auto view = ConfigView::read(entry.path());
+    ASSERT_TRUE(view) << message_of(view);
+    const std::string name = entry.path().stem().stem().string(),
+                      type = view->get_string_or("model_type", "").value_or("");
+    const auto config = parse(*view);
+    if (config) {
+      parsed.insert(name);
+      EXPECT_EQ(config->family, type) << name;
+    } else {
+      EXPECT_THAT(config.error().message(),
+                  AllOf(HasSubstr(entry.path().string()), HasSubstr("model_type"), HasSubstr(type)))
+          << name;
+    }
+  }
+  EXPECT_EQ(files, 67);
+  EXPECT_THAT(parsed, testing::UnorderedElementsAre(
+                          "codellama_7b", "codellama_13b", "codellama_34b", "gpt2", "gpt2_medium", "llama2_7b",
+                          "llama2_13b", "llama2_70b", "llama3_1_8b", "llama3_1_70b", "llama3_2_1b", "llama3_2_3b",
+                          "smollm_135m", "smollm_360m", "smollm_1_7b", "smollm2_135m", "smollm2_360m",
+                          "tinyllama_1b_chat_v0.4", "tinyllama_1b_chat_v1.0"));
+}
+
+TEST(Config, Gpt2Small) {
+  NEED_OUTSIDE_DATA();
+  const auto c = parse(real("gpt2"));
+  ASSERT_TRUE(c) << message_of(c);
+  EXPECT_EQ(c->layers, 12);
+  EXPECT_EQ(c->hidden, 768);
+  EXPECT_EQ(c->heads, 12);
+  EXPECT_EQ(c->kv_heads, 12);
+  EXPECT_EQ(c->head_dim, 64);
+  EXPECT_EQ(c->ffn, 3072);
+  EXPECT_EQ(c->vocab, 50257);
+  EXPECT_EQ(c->max_ctx, 1024);
+  EXPECT_EQ(c->norm_eps, 1e-5f);
+  EXPECT_TRUE(c->tied_head);
+  EXPECT_FALSE(c->rope);
+  EXPECT_EQ(c->bos, 50256);
+  EXPECT_THAT(c->eos, ElementsAre(50256));
+  EXPECT_EQ(c->attention_scale(), 0.125f);
+}
+
+TEST(Config, Smollm2) {
+  NEED_OUTSIDE_DATA();
+  const auto c = parse(real("smollm2_135m"));
+  ASSERT_TRUE(c) << message_of(c);
+  EXPECT_EQ(c->layers, 30);
+  EXPECT_EQ(c->hidden, 576);
+  EXPECT_EQ(c->heads, 9);
+  EXPECT_EQ(c->kv_heads, 3);
+  EXPECT_EQ(c->group(), 3);
+  EXPECT_EQ(c->head_dim, 64);
+  EXPECT_EQ(c->kv_dim(), 192);
+  EXPECT_EQ(c->ffn, 1536);
+  EXPECT_EQ(c->vocab, 49152);
+  EXPECT_EQ(c->max_ctx, 8192);
+  EXPECT_TRUE(c->tied_head);
+  ASSERT_TRUE(c->rope);
+  EXPECT_EQ(c->rope->theta, 100000.0);
+  EXPECT_FALSE(c->rope->interleaved);
+  EXPECT_EQ(c->rope->scaling, RopeConfig::Scaling::none);
+  EXPECT_THAT(c->eos, ElementsAre(2));
+  EXPECT_EQ(c->bos, 1);
+}
+
+// Llama 3's rule by periods: how often a pair turns within the original context decides what its speed is divided by.
+double llama3_frequency(int i, int head_dim, double theta, double factor, double low, double high, double original) {
+  const double frequency = std::exp(-2.0 * i / head_dim * std::log(theta));
+  const double turns = original * frequency / (2 * 3.14159265358979323846);
+  const double kept = std::min(1.0, std::max(0.0, (turns - low) / (high - low)));
+  return frequency * (kept + (1 - kept) / factor);
+}
+
+TEST(Config, Llama32WithItsScaledRotations) {
+  NEED_OUTSIDE_DATA();
+  const auto c = parse(real("llama3_2_1b"));
+  ASSERT_TRUE(c) << message_of(c);
+  EXPECT_EQ(c->layers, 16);
+  EXPECT_EQ(c->hidden, 2048);
+  EXPECT_EQ(c->heads, 32);
+  EXPECT_EQ(c->kv_heads, 8);
+  EXPECT_EQ(c->head_dim, 64);
+  EXPECT_EQ(c->ffn, 8192);
+  EXPECT_EQ(c->vocab, 128256);
+  EXPECT_EQ(c->max_ctx, 131072);
+  EXPECT_TRUE(c->tied_head);
+  EXPECT_THAT(c->eos, ElementsAre(128001, 128008, 128009));
+  ASSERT_TRUE(c->rope);
+  EXPECT_EQ(c->rope->scaling, RopeConfig::Scaling::llama3);
+  const std::vector<double> f = c->rope->frequencies(64);
+  ASSERT_EQ(f.size(), 32u);
+  int kept = 0, stretched = 0;
+  for (int i = 0; i < 32; ++i) {
+    const double expected = llama3_frequency(i, 64, 500000.0, 32.0, 1.0, 4.0, 8192.0);
+    const double plain = std::pow(500000.0, -i / 32.0);
+    EXPECT_NEAR(f[static_cast<size_t>(i)] / expected, 1.0, 1e-13) << i;
+    kept += std::fabs(expected / plain - 1) < 1e-12;
+    stretched += std::fabs(expected / plain * 32 - 1) < 1e-12;
+  }
+  EXPECT_GT(kept, 5);
+  EXPECT_GT(stretched, 5);
+  EXPECT_LT(kept + stretched, 32) << "some are blended";
+}
+
+TEST(Config, PlainAndLinearFrequencies) {
+  RopeConfig rope;
+  rope.theta = 500.0;
+  const std::vector<double> plain = rope.frequencies(48);
+  rope.scaling = RopeConfig::Scaling::linear;
+  rope.factor = 4.0;
+  const std::vector<double> linear = rope.frequencies(48);
+  ASSERT_EQ(plain.size(), 24u);
+  EXPECT_EQ(plain[0], 1.0);
+  for (size_t i = 0; i < plain.size(); ++i) {
+    EXPECT_NEAR(plain[i] / std::pow(500.0, -static_cast<double>(i) / 24), 1.0, 1e-14);
+    EXPECT_EQ(linear[i], plain[i] / 4.0);
+  }
+}
+
+TEST(Config, ScalingKindsAreReadFromBothSpellings) {
+  for (const char* key : {"type", "rope_type"}) {
+    const auto c = parse(scaled_view(std::string("{\"") + key + "\":\"linear\",\"factor\":2.5}"));
+    ASSERT_TRUE(c) << message_of(c);
+    EXPECT_EQ(c->rope->scaling, RopeConfig::Scaling::linear);
+    EXPECT_EQ(c->rope->factor, 2.5);
+  }
+  EXPECT_EQ(parse(scaled_view("null"))->rope->scaling, RopeConfig::Scaling::none);
+  EXPECT_EQ(parse(scaled_view(R"({"rope_type":"default"})"))->rope->scaling, RopeConfig::Scaling::none);
+}
+
+// Newer files hold theta and scaling together.
+TEST(Config, RopeParametersAreRead) {
+  ConfigView view = view_of(R"({"model_type":"llama","hidden_size":64,"num_hidden_layers":2,
+      "num_attention_heads":4,"intermediate_size":96,"vocab_size":100,"rope_parameters":{"rope_theta":500000.0,
+      "rope_type":"llama3","factor":8.0,
+      "low_freq_factor":1.0,"high_freq_factor":4.0,"original_max_position_embeddings":8192}})");
+  const auto c = parse(view);
+  ASSERT_TRUE(c) << message_of(c);
+  EXPECT_EQ(c->rope->theta, 500000.0);
+  EXPECT_EQ(c->rope->scaling, RopeConfig::Scaling::llama3);
+  EXPECT_EQ(c->rope->factor, 8.0);
+  EXPECT_EQ(c->rope->original_ctx, 8192);
+}
+
+TEST(Config, UnsupportedScalingIsRefusedByName) {
+  for (const char* kind : {"yarn", "dynamic", "longrope", "su", "ntk-by-parts"})
+    for (const char* key : {"type", "rope_type"}) {
+      const auto c = parse(scaled_view(std::string("{\"") + key + "\":\"" + kind + "\",\"factor\":2.0}"));
+      ASSERT_FALSE(c) << kind;
+      EXPECT_THAT(c.error().message(), AllOf(HasSubstr(kind), HasSubstr("test.json")));
+    }
+  const std::map<std::string, const char*> bad = {
+      {R"({"rope_type":"linear"})", "factor"},
+      {R"({"rope_type":"linear","factor":0.5})", "0.5"},
+      {R"({"rope_type":"llama3","factor":8,"low_freq_factor":1,"high_freq_factor":4})",
+       "original_max_position_embeddings"},
+      {R"({"rope_type":"llama3","factor":8,"low_freq_factor":4,"high_freq_factor":4,
+           "original_max_position_embeddings":9})",
+       "high_freq_factor"},
+      {R"("linear")", "rope_scaling"},
+      {R"({"rope_type":3})", "rope_type"},
+  };
+  for (const auto& [scaling, word] : bad) {
+    const auto c = parse(scaled_view(scaling));
+    ASSERT_FALSE(c) << scaling;
+    EXPECT_THAT(c.error().message(), HasSubstr(word));
+  }
+}
+
+TEST(Config, HeadsMustFit) {
+  ConfigView view = llama_view();
+  view.set("num_key_value_heads", 3);
+  EXPECT_THAT(message_of(parse(view)), AllOf(HasSubstr("4 query heads"), HasSubstr("3 KV heads")));
+  view = llama_view();
+  view.set("head_dim", 15);
+  EXPECT_THAT(message_of(parse(view)), HasSubstr("15"));
+  view = llama_view();
+  view.set("num_attention_heads", 128);
+  EXPECT_THAT(message_of(parse(view)), AllOf(HasSubstr("64"), HasSubstr("128")))
+      << "64 channels, 128 heads, no head_dim";
+  view = llama_view();
+  view.set("num_attention_heads", 5);
+  view.set("num_key_value_heads", 5);
+  EXPECT_THAT(message_of(parse(view)), AllOf(HasSubstr("64"), HasSubstr("5 heads")));
+  view.set("head_dim", 12);  // given, it need not divide
+  EXPECT_TRUE(parse(view)) << message_of(parse(view));
+  view = gpt2_view();
+  view.set("n_head", 5);
+  EXPECT_THAT(message_of(parse(view)), AllOf(HasSubstr("64"), HasSubstr("5 heads")));
+  view = gpt2_view();
+  view.set("n_head", 64);  // heads of one channel: nothing is rotated
+  EXPECT_TRUE(parse(view)) << message_of(parse(view));
+}
+
+TEST(Config, BadValuesAreRefusedByKey) {
+  for (const char* key : {"hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size", "vocab_size",
+                          "max_position_embeddings", "num_key_value_heads", "head_dim"})
+    for (const int64_t value : {int64_t{0}, int64_t{-4}, int64_t{1} << 40}) {
+      ConfigView view = llama_view();
+      view.set(key, value);
+      EXPECT_THAT(message_of(parse(view)), AllOf(HasSubstr(key), HasSubstr(std::to_string(value))));
+    }
+  for (const char* key : {"rms_norm_eps", "rope_theta"})
+    for (const double value :
+         {-1.0, std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()}) {
+      ConfigView view = llama_view();
+      view.set(key, value);
+      EXPECT_THAT(message_of(parse(view)), HasSubstr(key)) << value;
+    }
+  ConfigView view = llama_view();
+  view.set("hidden_act", "gelu");
+  EXPECT_THAT(message_of(parse(view)), HasSubstr("gelu"));
+  view = gpt2_view();
+  view.set("activation_function", "relu");
+  EXPECT_THAT(message_of(parse(view)), HasSubstr("relu"));
+  view = gpt2_view();
+  view.set("scale_attn_by_inverse_layer_idx", true);
+  EXPECT_THAT(message_of(parse(view)), HasSubstr("head_dim"));
+  EXPECT_FALSE(ConfigView::parse(R"({"model_type":"llama","rms_norm_eps":NaN})", "nan.json"));
+}
+
+TEST(Config, SpecialIds) {
+  ConfigView view = gpt2_view();
+  view.set("eos_token_id", std::vector<int64_t>{3, 99});
+  view.set("bos_token_id", 0);
+  const auto c = parse(view);
+  ASSERT_TRUE(c) << message_of(c);
+  EXPECT_THAT(c->eos, ElementsAre(3, 99));
+  EXPECT_EQ(c->bos, 0);
+  EXPECT_FALSE(parse(gpt2_view())->bos);
+  for (const int64_t id : {int64_t{100}, int64_t{-1}, int64_t{1} << 33}) {
+    for (const char* key : {"eos_token_id", "bos_token_id"}) {
+      ConfigView bad = gpt2_view();
+      bad.set(key, id);
+      EXPECT_THAT(message_of(parse(bad)), HasSubstr(std::to_string(id))) << key;
+    }
+  }
+}
+
+TEST(Config, UnknownFamilyIsNamedWithTheKnownOnes) {
+  ConfigView view = llama_view();
+  view.set("model_type", "mamba");
+  EXPECT_THAT(message_of(parse(view)), AllOf(HasSubstr("mamba"), HasSubstr("llama"), HasSubstr("gpt2")));
+  EXPECT_THAT(message_of(parse(view_of("{}"))), HasSubstr("model_type"));
+}
+
+TEST(Config, CanonicalTextChangesWithEveryNumberThatBitsDependOn) {
+  const ModelConfig base = *parse(llama_view());
+  std::set<std::string> texts{base.canonical()};
+  const auto changed = [&](auto change) {
+    ModelConfig c = base;
+    change(c);
+    EXPECT_TRUE(texts.insert(c.canonical()).second) << texts.size();
+  };
+  changed([](ModelConfig& c) { c.layers = 3; });
+  changed([](ModelConfig& c) { c.heads = 2; });
+  changed([](ModelConfig& c) { c.kv_heads = 2; });
+  changed([](ModelConfig& c) { c.head_dim = 32; });
+  changed([](ModelConfig& c) { c.norm_eps = std::nextafter(c.norm_eps, 1.0f); });
+  changed([](ModelConfig& c) { c.rope->theta = std::nextafter(c.rope->theta, 1e9); });
+  changed([](ModelConfig& c) { c.rope->interleaved = true; });
+  changed([](ModelConfig& c) { c.rope->scaling = RopeConfig::Scaling::linear; });
+  changed([](ModelConfig& c) { c.rope->factor = 2; });
+  changed([](ModelConfig& c) { c.rope->low_freq_factor = 2; });
+  changed([](ModelConfig& c) { c.rope->high_freq_factor = 5; });
+  changed([](ModelConfig& c) { c.rope->original_ctx = 9; });
+  changed([](ModelConfig& c) { c.rope.reset(); });
+}
+
+}  // namespace
+}  // namespace kvasir

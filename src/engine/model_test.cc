@@ -1,0 +1,197 @@
+// Opening models: what is found, what is refused and by which words, the fingerprint and where it is remembered.
+#include <kvasir/model.h>
+
+#include <fstream>
+#include <set>
+
+#include "base/system.h"
+#include "tests/engine_test_util.h"
+
+namespace kvasir {
+namespace {
+
+namespace fs = std::filesystem;
+using engine_test::AllOf;
+using engine_test::HasSubstr;
+using engine_test::message_of;
+using engine_test::with_tokenizer;
+using engine_test::with_weights;
+using tiny::ScopedEnv;
+using tiny::TempFolder;
+
+std::string error_of(const fs::path& path, const ModelOptions& options = {}) {
+  return message_of(Model::open(path.string(), options));
+}
+
+TEST(Model, OpensTheShippedOnes) {
+  const ScopedEnv models("KVASIR_MODELS", KVASIR_SOURCE_DIR "/models");
+  const auto tales = Model::open("tales");
+  ASSERT_TRUE(tales) << message_of(tales);
+  const ModelInfo& info = (*tales)->info();
+  EXPECT_EQ(info.name, "tales");
+  EXPECT_EQ(info.family, "llama");
+  EXPECT_EQ(info.weight_type, "bf16");
+  EXPECT_EQ(info.layers, 6);
+  EXPECT_EQ(info.kv_heads, 2);
+  EXPECT_EQ(info.max_ctx, 1024);
+  EXPECT_EQ(info.bos, 0);
+  EXPECT_EQ(info.eos, std::vector<int>{0});
+  EXPECT_EQ((*tales)->sampling_defaults().temperature, 0.7);
+  EXPECT_EQ((*tales)->sampling_defaults().top_p, 0.95);
+  EXPECT_EQ((*tales)->sampling_defaults().top_k, 0) << "absent keys are off";
+  ASSERT_NE((*tales)->tokenizer(), nullptr);
+  const auto gpt2 = Model::open("tales-gpt2");
+  ASSERT_TRUE(gpt2) << message_of(gpt2);
+  EXPECT_EQ((*gpt2)->info().family, "gpt2");
+}
+
+TEST(Model, NamesAreLookedForInTheFolderOfModels) {
+  const TempFolder folder;
+  tiny::llama().write(folder / "mine");
+  const ScopedEnv models("KVASIR_MODELS", folder.path().string());
+  const auto found = find_model("mine");
+  ASSERT_TRUE(found) << message_of(found);
+  EXPECT_TRUE(fs::equivalent(*found, folder / "mine"));
+  EXPECT_EQ(*find_model((folder / "mine").string()), (folder / "mine").string()) << "a path is taken as it is";
+  EXPECT_THAT(message_of(find_model("yours")), AllOf(HasSubstr("yours"), HasSubstr("tales")));
+  EXPECT_FALSE(find_model("not/here"));
+  EXPECT_FALSE(find_model(""));
+}
+
+TEST(Model, RefusalsSayWhatIsMissing) {
+  const TempFolder folder;
+  EXPECT_THAT(error_of(folder / "nowhere"), HasSubstr("nowhere"));
+  EXPECT_THAT(error_of(folder.path()), HasSubstr("config.json"));
+  tiny::put(folder / "notes.txt", "text");
+  EXPECT_THAT(error_of(folder / "notes.txt"), AllOf(HasSubstr("notes.txt"), HasSubstr("Hugging Face")));
+  tiny::put(folder / "bad.bin", "short");
+  EXPECT_THAT(error_of(folder / "bad.bin"), HasSubstr("bad.bin"));
+  tiny::put(folder / "config.json", tiny::llama().config);
+  EXPECT_THAT(error_of(folder.path()), HasSubstr("safetensors"));
+  tiny::Model model = tiny::llama();
+  model.edit_config("\"llama\"", "\"mamba\"");
+  model.write(folder / "mamba");
+  EXPECT_THAT(error_of(folder / "mamba"), AllOf(HasSubstr("mamba"), HasSubstr("gpt2")));
+  model = tiny::llama();
+  model.erase("model.norm.weight");
+  model.write(folder / "holed");
+  EXPECT_THAT(error_of(folder / "holed"), AllOf(HasSubstr("norm.weight"), HasSubstr("missing")));
+  tiny::llama().write(folder / "whole");
+  EXPECT_THAT(error_of(folder / "whole", with_weights("fast")), AllOf(HasSubstr("fast"), HasSubstr("mapped")));
+  EXPECT_THAT(error_of(folder / "whole", with_tokenizer((folder / "none.json").string())), HasSubstr("none.json"));
+  EXPECT_THAT(error_of(folder / "whole", with_tokenizer(KVASIR_SOURCE_DIR "/models/tales/tokenizer.json")),
+              AllOf(HasSubstr("4096"), HasSubstr("50")));
+  tiny::put(folder / "whole/generation_config.json", R"({"temperature":-1})");
+  EXPECT_THAT(error_of(folder / "whole"), HasSubstr("temperature"));
+}
+
+TEST(Model, WithoutATokenizerOnlyIdsWork) {
+  engine_test::Opened opened(tiny::llama());
+  EXPECT_EQ(opened.model().tokenizer(), nullptr);
+  Session session = opened.session();
+  const auto g = generate(opened.engine(), session, tiny::ids(4), engine_test::greedy_tokens(3));
+  ASSERT_TRUE(g) << message_of(g);
+  EXPECT_EQ(g->text, "");
+  EXPECT_EQ(g->tokens.size(), 3u);
+}
+
+TEST(Model, GenerationConfigDecidesTheEndAndTheDefaults) {
+  const TempFolder folder;
+  tiny::llama().write(folder.path());
+  EXPECT_EQ((*Model::open(folder.path().string()))->info().eos, std::vector<int>{7});
+  EXPECT_EQ((*Model::open(folder.path().string()))->sampling_defaults().temperature, SamplingParams{}.temperature);
+  tiny::put(folder / "generation_config.json", R"({"eos_token_id":[3,4],"do_sample":true,"temperature":0.6,"top_k":20,
+      "top_p":0.9,"repetition_penalty":1.1})");
+  auto model = *Model::open(folder.path().string());
+  EXPECT_EQ(model->info().eos, (std::vector<int>{3, 4}));
+  EXPECT_EQ(model->sampling_defaults().temperature, 0.6);
+  EXPECT_EQ(model->sampling_defaults().top_k, 20);
+  EXPECT_EQ(model->sampling_defaults().top_p, 0.9);
+  EXPECT_EQ(model->sampling_defaults().repeat_penalty, 1.1);
+  tiny::put(folder / "generation_config.json", R"({"temperature":0.6})");
+  model = *Model::open(folder.path().string());
+  EXPECT_EQ(model->info().eos, std::vector<int>{7});
+  EXPECT_EQ(model->sampling_defaults().temperature, 0) << "do_sample is off";
+}
+
+TEST(Model, WeightModes) {
+  const TempFolder folder;
+  tiny::llama().write(folder.path());
+  const std::string path = folder.path().string();
+  EXPECT_EQ((*Model::open(path, with_weights("resident")))->info().weights_mode, "resident");
+  EXPECT_EQ((*Model::open(path, with_weights("mapped")))->info().weights_mode, "mapped");
+  ASSERT_GT(available_memory_bytes(), size_t{1} << 20);
+  EXPECT_EQ((*Model::open(path))->info().weights_mode, "resident") << "a few KB fit";
+}
+
+// ---- fingerprints ------------------------------------------------------------------------------------------------
+
+std::string fingerprint(const fs::path& folder, const std::string& weights) {
+  const auto model = Model::open(folder.string(), with_weights(weights));
+  EXPECT_TRUE(model) << message_of(model);
+  return *(*model)->fingerprint();
+}
+
+TEST(Fingerprint, TheSameForTheSameWeightsHoweverTheyLie) {
+  for (const tiny::Model& model : {tiny::llama(codec_bf16()), tiny::gpt2()}) {
+    const TempFolder folder;
+    const ScopedEnv remembered("XDG_CACHE_HOME", "/proc/nowhere");  // nothing is remembered
+    model.write(folder / "one");
+    model.write_sharded(folder / "many");
+    const std::string expected = fingerprint(folder / "one", "resident");
+    EXPECT_EQ(expected.size(), 32u);
+    EXPECT_EQ(fingerprint(folder / "one", "mapped"), expected);
+    EXPECT_EQ(fingerprint(folder / "many", "resident"), expected);
+    EXPECT_EQ(fingerprint(folder / "many", "mapped"), expected);
+  }
+}
+
+TEST(Fingerprint, AnotherForAnyOtherWeightTypeOrNumber) {
+  const ScopedEnv remembered("XDG_CACHE_HOME", "/proc/nowhere");
+  std::set<std::string> seen;
+  const auto add = [&](const tiny::Model& model) {
+    const TempFolder folder;
+    model.write(folder.path());
+    EXPECT_TRUE(seen.insert(fingerprint(folder.path(), "mapped")).second) << seen.size();
+  };
+  add(tiny::llama());
+  add(tiny::llama(codec_f16()));
+  add(tiny::llama(codec_bf16()));
+  add(tiny::gpt2());
+  for (const char* name : {"model.embed_tokens.weight", "model.layers.1.self_attn.o_proj.weight", "lm_head.weight",
+                           "model.layers.0.input_layernorm.weight", "model.norm.weight"}) {
+    tiny::Model model = tiny::llama();
+    model.at(name).values.back() += 0.25f;
+    add(model);
+  }
+  tiny::Model model = tiny::llama();
+  model.edit_config("1000.0", "1001.0");
+  add(model);
+  model = tiny::llama();
+  model.edit_config("1e-5", "2e-5");
+  add(model);
+}
+
+TEST(Fingerprint, IsRememberedUntilTheFileChanges) {
+  const TempFolder folder;
+  const ScopedEnv remembered("XDG_CACHE_HOME", (folder / "cache").string());
+  tiny::llama().write(folder / "model");
+  const std::string expected = fingerprint(folder / "model", "mapped");
+  std::vector<fs::path> stored;
+  for (const auto& entry : fs::directory_iterator(folder / "cache" / "kvasir")) stored.push_back(entry.path());
+  ASSERT_EQ(stored.size(), 1u);
+  std::string text = tiny::slurp(stored[0]);
+  ASSERT_NE(text.find(expected), std::string::npos);
+  const std::string other(32, 'a');
+  tiny::put(stored[0], text.replace(text.find(expected), 32, other));
+  EXPECT_EQ(fingerprint(folder / "model", "resident"), other) << "taken from the file, whatever the mode";
+  tiny::put(stored[0], "another model\n" + other + "\n");
+  EXPECT_EQ(fingerprint(folder / "model", "mapped"), expected) << "a file that is not about these weights";
+  tiny::put(stored[0], text);
+  const fs::path weights = folder / "model" / "model.safetensors";
+  fs::last_write_time(weights, fs::last_write_time(weights) + std::chrono::seconds(5));
+  EXPECT_EQ(fingerprint(folder / "model", "mapped"), expected) << "a touched file is read again";
+}
+
+}  // namespace
+}  // namespace kvasir
