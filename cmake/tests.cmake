@@ -5,11 +5,20 @@ include(GoogleTest)
 
 file(GLOB_RECURSE test_sources CONFIGURE_DEPENDS
   ${PROJECT_SOURCE_DIR}/src/*_test.cc ${PROJECT_SOURCE_DIR}/tests/*_test.cc)
+if(KVASIR_THREADS_ONLY)
+  foreach(source ${test_sources})
+    file(STRINGS ${source} suites REGEX "^TEST(_P|_F)?\\(Threads" LIMIT_COUNT 1)
+    if(NOT suites)
+      list(REMOVE_ITEM test_sources ${source})
+    endif()
+  endforeach()
+endif()
 add_executable(kvasir_tests ${test_sources})
 target_include_directories(kvasir_tests PRIVATE
   ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR})
 target_link_libraries(kvasir_tests PRIVATE kvasir_lib GTest::gmock GTest::gtest GTest::gtest_main fmt::fmt nlohmann_json::nlohmann_json
   PkgConfig::PCRE2 PkgConfig::XXHASH)
+target_compile_options(kvasir_tests PRIVATE -O1)  # what is tested is the library, built as it ships
 # Tests find the program, the shipped models and, where it exists, the folder of outside data through these.
 target_compile_definitions(kvasir_tests PRIVATE
   KVASIR_SOURCE_DIR="${PROJECT_SOURCE_DIR}" KVASIR_PROGRAM="$<TARGET_FILE:kvasir>")
@@ -21,3 +30,4 @@ gtest_discover_tests(kvasir_tests TEST_FILTER "Golden*" PROPERTIES LABELS golden
 gtest_discover_tests(kvasir_tests TEST_FILTER "Slow*" PROPERTIES LABELS slow TIMEOUT 1500 DISCOVERY_TIMEOUT 60)
 
 include(cmake/golden.cmake)
+include(cmake/e2e.cmake)

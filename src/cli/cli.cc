@@ -85,6 +85,8 @@ Result<std::vector<std::string>> read_prompts(const std::string& path) {
   return prompts;
 }
 
+std::string not_negative(const std::string& text) { return text.starts_with('-') ? text + " is negative" : ""; }
+
 Result<size_t> parse_bytes(const std::string& text, const std::string& flag) {
   char* end = nullptr;
   const double number = std::strtod(text.c_str(), &end);

@@ -49,6 +49,9 @@ Result<std::string> read_text_file(const std::string& path);
 /// One line per prompt, empty lines left out.
 Result<std::vector<std::string>> read_prompts(const std::string& path);
 
+/// A CLI11 check for options of unsigned type, in which a minus sign would wrap around.
+std::string not_negative(const std::string& text);
+
 /// "512M" to bytes: a number with K, M or G of 1,024. Errors: anything else.
 Result<size_t> parse_bytes(const std::string& text, const std::string& flag);
 

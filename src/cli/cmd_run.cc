@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "cli/cli.h"
+#include "cli/prompt_args.h"
 
 namespace kvasir::cli {
 namespace {
@@ -14,9 +15,9 @@ namespace {
 struct Args {
   ModelArgs model;
   EngineArgs engine;
-  std::string prompt, file, ids;
+  PromptArgs prompt;
   int n = -1;
-  bool greedy = false, stats = false, json = false, receipt = false, ignore_eos = false, echo = true;
+  bool greedy = false, stats = false, json = false, receipt = false, ignore_eos = false;
   std::optional<double> temperature, top_p, min_p, repeat_penalty;
   std::optional<int> top_k, repeat_last_n;
   std::optional<uint64_t> seed;
@@ -31,7 +32,8 @@ void add_sampling(CLI::App& app, Args& a) {
   app.add_option("--min-p", a.min_p, "drop tokens below this share of the most likely one");
   app.add_option("--repeat-penalty", a.repeat_penalty, "divide the logits of recent tokens; 1: off");
   app.add_option("--repeat-last-n", a.repeat_last_n, "how many recent tokens that is");
-  app.add_option("--seed", a.seed, "of the random numbers; without it a new one each time, shown by --stats");
+  app.add_option("--seed", a.seed, "of the random numbers; without it a new one each time, shown by --stats")
+      ->check(not_negative);
   app.add_option("--stop", a.stop, "end before this text; may be given more than once")->allow_extra_args(false);
 }
 
@@ -46,21 +48,6 @@ SamplingParams sampling(const Args& a, const Model& model) {
   if (a.greedy) p.temperature = 0;
   p.seed = a.seed ? *a.seed : (uint64_t{std::random_device{}()} << 32 | std::random_device{}());
   return p;
-}
-
-Result<std::vector<int>> prompt_ids(const Args& a, const Model& model, std::string* text) {
-  if (!a.ids.empty()) {
-    KVASIR_TRY(auto ids, parse_ids(a.ids));
-    if (model.tokenizer() != nullptr) {
-      KVASIR_TRY(*text, model.tokenizer()->decode(ids));
-    }
-    return ids;
-  }
-  *text = a.prompt;
-  if (!a.file.empty()) {
-    KVASIR_TRY(*text, read_text_file(a.file));
-  }
-  return encode(model, *text);
 }
 
 void print_stats(const Generation& g, const SamplingParams& p) {
@@ -95,7 +82,7 @@ nlohmann::json run_json(const Generation& g, const SamplingParams& p) {
 Result<int> run(const Args& a) {
   KVASIR_TRY(const auto model, a.model.open());
   std::string text;
-  KVASIR_TRY(const auto ids, prompt_ids(a, *model, &text));
+  KVASIR_TRY(const auto ids, a.prompt.tokens(*model, &text));
   KVASIR_TRY(const auto engine, Engine::create(model, a.engine.engine));
   KVASIR_TRY(auto session, engine->open_session(a.engine.session));
   GenerateOptions options;
@@ -129,9 +116,7 @@ void add(CLI::App& app, Run* run_command) {
   auto a = std::make_shared<Args>();
   a->model.add(app);
   a->engine.add(app);
-  app.add_option("-p,--prompt", a->prompt, "the text to continue");
-  app.add_option("-f,--file", a->file, "a file with the text to continue");
-  app.add_option("--ids", a->ids, "token ids to continue, 1,2,3");
+  a->prompt.add(app);
   app.add_option("-n,--predict", a->n, "how many tokens; -1: until the end of the text or of the context")->capture_default_str();
   add_sampling(app, *a);
   app.add_flag("--ignore-eos", a->ignore_eos, "go on past the end of the text");

@@ -1,12 +1,17 @@
 // kvasir: one program, one file per command. `kvasir MODEL ...` is `kvasir run MODEL ...`.
+#include <fcntl.h>
+
+#include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <iostream>
 #include <string>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include "cli/cli.h"
+#include "cli/printable.h"
 
 namespace kvasir::cli {
 namespace {
@@ -30,8 +35,20 @@ std::vector<std::string> arguments(int argc, char** argv) {
 }
 
 int report(const Error& error) {
-  fmt::print(stderr, "kvasir: {}\n", error.message());
+  fmt::print(stderr, "kvasir: {}\n", printable(error.message()));
   return kBadInput;
+}
+
+// The next file opened would take the number of a standard stream that is closed, and output would go there.
+void keep_standard_streams() {
+  for (int fd : {0, 1, 2})
+    if (fcntl(fd, F_GETFD) < 0 && errno == EBADF) (void)open("/dev/null", O_RDONLY);
+}
+
+int output_done(int code) {
+  std::cout.flush();
+  if (std::cout && std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
+  return report({"the output could not be written", "stdout", "a place with free space"});
 }
 
 int main_with(std::vector<std::string> args) {
@@ -51,9 +68,9 @@ int main_with(std::vector<std::string> args) {
   try {
     app.parse(reversed);
   } catch (const CLI::CallForHelp& e) {
-    return app.exit(e);
+    return output_done(app.exit(e));
   } catch (const CLI::CallForVersion& e) {
-    return app.exit(e);
+    return output_done(app.exit(e));
   } catch (const CLI::ParseError& e) {
     return report({e.what(), "arguments", fmt::format("kvasir {} --help", args[0])});
   }
@@ -61,9 +78,7 @@ int main_with(std::vector<std::string> args) {
     if (!subcommands[i]->parsed()) continue;
     auto code = runs[i]();
     if (!code) return report(code.error());
-    if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
-      return report({"the output could not be written", "stdout", "a place with free space"});
-    return *code;
+    return output_done(*code);
   }
   return kBadInput;
 }
@@ -72,6 +87,7 @@ int main_with(std::vector<std::string> args) {
 }  // namespace kvasir::cli
 
 int main(int argc, char** argv) {
+  kvasir::cli::keep_standard_streams();
   try {
     return kvasir::cli::main_with(kvasir::cli::arguments(argc, argv));
   } catch (const std::exception& e) {  // a library's own failure, out of memory for one

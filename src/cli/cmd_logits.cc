@@ -1,0 +1,85 @@
+// kvasir logits: what the model computed at every position of a prompt, as a file of numbers.
+#include <algorithm>
+#include <cstdio>
+#include <numeric>
+
+#include <fmt/format.h>
+
+#include "cli/printable.h"
+#include "cli/prompt_args.h"
+#include "format/npy.h"
+
+namespace kvasir::cli {
+namespace {
+
+struct Args {
+  ModelArgs model;
+  EngineArgs engine;
+  PromptArgs prompt;
+  std::string out;
+  int top = 5;
+  bool json = false;
+};
+
+// The largest logits of the last position, the lower id first among equals.
+std::vector<int> best_ids(std::span<const float> row, int n) {
+  std::vector<int> ids(row.size());
+  std::iota(ids.begin(), ids.end(), 0);
+  const auto at = [&](int id) { return row[static_cast<size_t>(id)]; };
+  const size_t keep = std::min(row.size(), static_cast<size_t>(std::max(n, 0)));
+  std::partial_sort(ids.begin(), ids.begin() + static_cast<std::ptrdiff_t>(keep), ids.end(),
+                    [&](int a, int b) { return at(a) != at(b) ? at(a) > at(b) : a < b; });
+  ids.resize(keep);
+  return ids;
+}
+
+void print_best(const Model& model, std::span<const float> row, int n) {
+  for (int id : best_ids(row, n))
+    fmt::print("{:>7}  {:>10.4f}  {}\n", id, row[static_cast<size_t>(id)],
+               model.tokenizer() != nullptr ? printable(model.tokenizer()->piece(id)) : std::string());
+}
+
+Result<int> run(const Args& a) {
+  KVASIR_CHECK(check_output(a.out));
+  KVASIR_TRY(const auto model, a.model.open());
+  KVASIR_TRY(const auto ids, a.prompt.tokens(*model));
+  KVASIR_TRY(const auto engine, Engine::create(model, a.engine.engine));
+  KVASIR_TRY(auto session, engine->open_session(a.engine.session));
+  StepOutput out;
+  const Feed feed{.session = &session, .tokens = ids, .all_logits = true};
+  KVASIR_CHECK(engine->step({&feed, 1}, &out));
+  const auto tokens = static_cast<int64_t>(ids.size()), vocab = static_cast<int64_t>(model->info().vocab);
+  if (!a.out.empty()) KVASIR_CHECK(write_npy_f32(a.out, out.logits, {tokens, vocab}));
+  if (a.json)
+    print_json({{"tokens", tokens},
+                {"vocab", vocab},
+                {"ids", ids},
+                {"out", a.out.empty() ? nlohmann::json() : nlohmann::json(a.out)}});
+  else if (a.out.empty())
+    print_best(*model, std::span(out.logits).last(static_cast<size_t>(vocab)), a.top);
+  else
+    fmt::print("{}: float32 [{}, {}]\n", a.out, tokens, vocab);
+  return kOk;
+}
+
+void add(CLI::App& app, Run* run_command) {
+  auto a = std::make_shared<Args>();
+  a->model.add(app);
+  a->engine.add(app);
+  a->prompt.add(app);
+  app.add_option("-o,--out", a->out, "a .npy file for the logits, float32 [tokens, vocabulary]");
+  app.add_option("--top", a->top, "without --out: how many of the likeliest next tokens to show")
+      ->capture_default_str();
+  app.add_flag("--json", a->json, "one JSON object on stdout: tokens, vocab, ids, out");
+  app.footer(
+      "Examples:\n  kvasir logits tales -p \"Once upon a time\"\n"
+      "  kvasir logits tales --ids 1,2,3 --out logits.npy");
+  *run_command = [a] { return run(*a); };
+}
+
+}  // namespace
+
+extern const Command cmd_logits;
+const Command cmd_logits{"logits", "the numbers before sampling, at every position", add};
+
+}  // namespace kvasir::cli

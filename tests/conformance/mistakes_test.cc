@@ -1,0 +1,221 @@
+// The classic mistakes of KV caches, each put in on purpose: verify (or bench) must catch every one of them.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include <kvasir/bench.h>
+#include <kvasir/verify.h>
+
+#include "arch/network.h"
+#include "cache/layout.h"
+#include "format/safetensors.h"
+
+namespace kvasir {
+namespace {
+
+using testing::HasSubstr;
+
+// A layout that passes everything on to dense; a mistake overrides what it gets wrong.
+class Wrapped : public Layout {
+ public:
+  Wrapped(const LayoutInfo& info, const CacheShape& shape) : Layout(shape), info_(info) {
+    inner_ = std::move(*(*find_layout("dense"))->make(shape));
+  }
+  const LayoutInfo& info() const override { return info_; }
+  Result<std::unique_ptr<Plan>> plan(int end) const override { return inner_->plan(end); }
+  void apply(std::unique_ptr<Plan> plan) override { inner_->apply(std::move(plan)); }
+  Row row(int layer, int pos) override { return inner_->row(layer, pos); }
+  void tiles(int layer, int end, std::vector<Tile>* out) const override { inner_->tiles(layer, end, out); }
+  void commit(int length) override { inner_->commit(length); }
+  Result<void> truncate(int length) override { return inner_->truncate(length); }
+  int coverage() const override { return inner_->coverage(); }
+  size_t bytes() const override { return inner_->bytes(); }
+  size_t peak_bytes() const override { return inner_->peak_bytes(); }
+  int capacity() const override { return inner_->capacity(); }
+  int growths() const override { return inner_->growths(); }
+  size_t copied_rows() const override { return inner_->copied_rows(); }
+
+ protected:
+  const LayoutInfo& info_;
+  std::unique_ptr<Layout> inner_;
+};
+
+// The length advances inside the layer loop: each layer of a decode step writes and reads one position further.
+class LengthInLoop : public Wrapped {
+ public:
+  using Wrapped::Wrapped;
+  Row row(int layer, int pos) override { return inner_->row(layer, std::min(pos + layer, shape().max_ctx - 1)); }
+  void tiles(int layer, int end, std::vector<Tile>* out) const override {
+    inner_->tiles(layer, std::min(end + layer, shape().max_ctx), out);
+  }
+};
+
+// A decode mask of the shape of the new tokens alone: the history is masked away.
+class MaskOfNewTokens : public Wrapped {
+ public:
+  using Wrapped::Wrapped;
+  void tiles(int layer, int end, std::vector<Tile>* out) const override {
+    inner_->tiles(layer, end, out);
+    if (coverage() == 0) return;
+    for (Tile& tile : *out) tile.live &= ~live_below(tile.first, coverage());
+  }
+};
+
+// One bit of one cached row flips after it was written.
+class CorruptedRow : public Wrapped {
+ public:
+  using Wrapped::Wrapped;
+  void commit(int length) override {
+    constexpr int kLayer = 1, kPosition = 3;
+    if (coverage() <= kPosition && length > kPosition) inner_->row(kLayer, kPosition).k[9] ^= std::byte{1};
+    inner_->commit(length);
+  }
+};
+
+template <class Mistake>
+const LayoutInfo& mistaken(std::string_view name) {
+  static LayoutInfo info = **find_layout("dense");
+  info.name = name;
+  info.make = [](const CacheShape& shape) -> Result<std::unique_ptr<Layout>> {
+    return std::make_unique<Mistake>(info, shape);
+  };
+  return info;
+}
+
+std::shared_ptr<const Model> tales() {
+  static const auto model = *Model::open(KVASIR_SOURCE_DIR "/models/tales");
+  return model;
+}
+
+VerifyReport verify_layout(const LayoutInfo& layout) {
+  VerifyOptions options;
+  options.prompts = {{5, 900, 33, 4, 71, 18}, {2000, 3, 77, 1024, 9}};
+  options.new_tokens = 6;
+  options.layouts = {&layout};
+  options.threads = {1, 2};
+  options.chunks = {4, 0};
+  options.batches = {1, 2};
+  options.session.ctx = 64;
+  return *verify(tales(), options);
+}
+
+TEST(Mistakes, UntouchedWrapperPasses) {
+  const VerifyReport report = verify_layout(mistaken<Wrapped>("wrapped"));
+  EXPECT_TRUE(report.pass);
+  EXPECT_EQ(report.cases.size(), 8u);
+  for (const VerifyCase& c : report.cases) EXPECT_EQ(c.compared_logits, 2u * 6u * 4096u) << c.name;
+}
+
+TEST(Mistakes, LengthAdvancedInsideTheLayerLoopIsCaught) {
+  const VerifyReport report = verify_layout(mistaken<LengthInLoop>("length_in_loop"));
+  EXPECT_FALSE(report.pass);
+  EXPECT_GT(report.differing_logit_bits, 0u);
+}
+
+TEST(Mistakes, MaskOfTheWrongShapeIsCaught) {
+  const VerifyReport report = verify_layout(mistaken<MaskOfNewTokens>("mask_of_new_tokens"));
+  EXPECT_FALSE(report.pass);
+  EXPECT_GT(report.differing_tokens, 0);
+}
+
+TEST(Mistakes, OneCorruptedBitOfOneCachedRowIsCaught) {
+  const VerifyReport report = verify_layout(mistaken<CorruptedRow>("corrupted_row"));
+  EXPECT_FALSE(report.pass);
+  EXPECT_GT(report.differing_logit_bits, 0u);
+}
+
+TEST(Mistakes, SpeedBeforeEquivalenceIsRefused) {
+  BenchOptions options;
+  options.prompt = 16;
+  options.generate = 4;
+  options.repeats = 1;
+  options.threads = {1};
+  options.verify_layouts = {&mistaken<CorruptedRow>("corrupted_row")};
+  const auto refused = bench(tales(), options);
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message(), HasSubstr("speeds are not shown"));
+  options.verify_layouts.clear();
+  const auto shown = bench(tales(), options);
+  ASSERT_TRUE(shown) << shown.error().message();
+  EXPECT_TRUE(shown->verified);
+  EXPECT_EQ(shown->tests.size(), 2u);
+}
+
+TEST(Mistakes, TheQuadraticOfConcatIsCounted) {
+  constexpr int kSteps = 200;
+  const auto concat = measure_steps(tales(), {.layout = "concat"}, 1, kSteps, 1);
+  const auto grow = measure_steps(tales(), {.layout = "grow"}, 1, kSteps, 1);
+  ASSERT_TRUE(concat && grow);
+  EXPECT_EQ(concat->copied_rows, size_t{kSteps} * (kSteps - 1) / 2);
+  EXPECT_EQ(grow->copied_rows, 64u + 128u);  // 64 -> 128 -> 256
+}
+
+// Position 0 on decode, put into copies of the real families. The embedding (GPT-2) or the rotation (Llama) of a lone
+// new token is that of position 0.
+void rope_at_zero(Pass& pass, int l, const Weights& w) {
+  if (pass.tokens() == 1) {
+    const int half = pass.config().head_dim / 2;
+    std::fill_n(const_cast<float*>(pass.cos(0)), half, 1.0f);
+    std::fill_n(const_cast<float*>(pass.sin(0)), half, 0.0f);
+  }
+  (*find_family(*ConfigView::parse(R"({"model_type": "llama"})", "test")))->layer(pass, l, w);
+}
+
+void embed_at_zero(Pass& pass, const Weights& w) {
+  const Family& gpt2 = **find_family(*ConfigView::parse(R"({"model_type": "gpt2"})", "test"));
+  gpt2.embed(pass, w);
+  if (pass.tokens() != 1) return;
+  const Matrix& positions = w.mat(1);
+  std::vector<float> right(static_cast<size_t>(pass.x.cols)), zero(right.size());
+  positions.codec->decode(positions.data + static_cast<size_t>(pass.position(0)) * positions.row_bytes(), right.data(),
+                          pass.x.cols);
+  positions.codec->decode(positions.data, zero.data(), pass.x.cols);
+  for (size_t i = 0; i < right.size(); ++i) pass.x.row(0)[i] += zero[i] - right[i];
+}
+
+// Logits of the last of six tokens: five as a prompt and one decoded, with the given family.
+std::vector<float> decode_last(const std::string& folder, const Family* family, bool at_once) {
+  const auto config = *ConfigView::read(folder + "/config.json");
+  if (family == nullptr) family = *find_family(config);
+  auto net = *Network::load(*family, *family->parse_config(config),
+                            std::make_shared<TensorDir>(*open_safetensors(folder)), WeightMode::mapped, folder);
+  CacheShape shape = family->cache_needs(net->config());
+  shape.k = shape.v = &codec_f32();
+  const auto cache = *(*find_layout("grow"))->make(shape);
+  const auto compute = *Compute::create(1);
+  Workspace workspace;
+  Network::Output out;
+  const std::vector<int> ids{7, 1500, 44, 90, 3021, 8};
+  const std::span<const int> all(ids);
+  if (at_once) {
+    const BatchItem item{cache.get(), 0, all, 5};
+    EXPECT_TRUE(net->forward({&item, 1}, *compute, workspace, {}, &out));
+    return out.logits;
+  }
+  const BatchItem prompt{cache.get(), 0, all.first(5), 5}, step{cache.get(), 5, all.subspan(5), 0};
+  EXPECT_TRUE(net->forward({&prompt, 1}, *compute, workspace, {}, &out));
+  EXPECT_TRUE(net->forward({&step, 1}, *compute, workspace, {}, &out));
+  return out.logits;
+}
+
+void expect_caught(const std::string& folder, const Family& mistaken) {
+  const std::vector<float> reference = decode_last(folder, nullptr, true);
+  EXPECT_EQ(decode_last(folder, nullptr, false), reference);
+  EXPECT_NE(decode_last(folder, &mistaken, false), reference);
+}
+
+TEST(Mistakes, PositionZeroOnDecodeIsCaughtInLlama) {
+  Family family = **find_family(*ConfigView::parse(R"({"model_type": "llama"})", "test"));
+  family.layer = rope_at_zero;
+  expect_caught(KVASIR_SOURCE_DIR "/models/tales", family);
+}
+
+TEST(Mistakes, PositionZeroOnDecodeIsCaughtInGpt2) {
+  Family family = **find_family(*ConfigView::parse(R"({"model_type": "gpt2"})", "test"));
+  family.embed = embed_at_zero;
+  expect_caught(KVASIR_SOURCE_DIR "/models/tales-gpt2", family);
+}
+
+}  // namespace
+}  // namespace kvasir

@@ -1,0 +1,358 @@
+// The program from outside, where it does what it is asked to: output, receipts, names, streams.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+
+#include <nlohmann/json.hpp>
+
+#include "cache/layout.h"
+#include "dtype/codec.h"
+#include "engine/synth.h"
+#include "tests/e2e/program.h"
+#include "token/utf8.h"
+
+namespace kvasir::e2e {
+namespace {
+
+using Arguments = std::vector<std::string>;
+using Json = nlohmann::json;
+
+Json json_of(const Arguments& arguments, const How& how = {}) {
+  return Json::parse(expect_ok(run_program(arguments, how)), nullptr, false);
+}
+
+Json tales(const Arguments& more, const How& how = {}) {
+  Arguments arguments{"tales", "-p", "Hello, said the fox", "-n", "8", "--greedy", "--json"};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return json_of(arguments, how);
+}
+
+/// "1,2,3"
+std::string joined(const Json& ids) {
+  std::string text;
+  for (const Json& id : ids) text += (text.empty() ? "" : ",") + id.dump();
+  return text;
+}
+
+bool is_utf8(std::string_view text) { return utf8_valid_prefix(text) == text.size(); }
+
+TEST(E2eHelp, EveryCommandExplainsItselfWithAnExample) {
+  for (const std::string& name : command_names()) {
+    const std::string text = expect_ok(run_program({name, "--help"}));
+    EXPECT_THAT(text, testing::HasSubstr("Examples:\n  kvasir " + name)) << name;
+    EXPECT_EQ(expect_ok(run_program({name, "-h"})), text) << name;
+  }
+}
+
+TEST(E2eHelp, OfTheProgramListsTheCommands) {
+  const std::string text = expect_ok(run_program({"--help"}));
+  for (const std::string& name : command_names()) EXPECT_THAT(text, testing::HasSubstr("\n  " + name));
+  EXPECT_EQ(expect_ok(run_program({})), text);
+  EXPECT_THAT(expect_ok(run_program({"--version"})), testing::MatchesRegex("[0-9]+\\.[0-9]+\\.[0-9]+\n"));
+}
+
+// ---- run ----------------------------------------------------------------------------------------------------------
+
+TEST(E2eRun, JsonHasEveryName) {
+  const Json json = json_of({"tales", "-p", "Hello", "-n", "8", "--greedy", "--json"});
+  for (const char* name :
+       {"text", "tokens", "prompt_tokens", "cached_tokens", "generated_tokens", "stop_reason", "receipt", "stats"})
+    EXPECT_TRUE(json.contains(name)) << name;
+  for (const char* name :
+       {"ttft_ms", "prefill_tok_s", "decode_tok_s", "kv_bytes", "kv_predicted_bytes", "kv_peak_bytes", "kv_capacity",
+        "peak_rss_bytes", "weights_bytes", "threads", "cpu", "layout", "kv_type_k", "kv_type_v", "weights"})
+    EXPECT_TRUE(json["stats"].contains(name)) << name;
+  EXPECT_EQ(json["tokens"].size(), 8u);
+  EXPECT_EQ(json["generated_tokens"], 8);
+  EXPECT_EQ(json["cached_tokens"], 0);
+  EXPECT_EQ(json["stop_reason"], "length");
+  EXPECT_THAT(json["receipt"].get<std::string>(), testing::MatchesRegex("[0-9a-f]{32}"));
+  const Json& stats = json["stats"];
+  EXPECT_EQ(stats["kv_predicted_bytes"], stats["kv_bytes"]);
+  EXPECT_EQ(stats["kv_bytes"], 2 * 6 * 64 * 64 * 4) << "K and V, 6 layers, 64 positions, 2 heads of 32, f32";
+  EXPECT_GE(stats["kv_peak_bytes"], stats["kv_bytes"]);
+}
+
+TEST(E2eRun, BytesArePredictedForEveryLayoutAndType) {
+  for (const LayoutInfo* layout : layouts())
+    for (const Codec* codec : codecs()) {
+      const Json stats = tales({"--cache", std::string(layout->name), "--kv-type", codec->name})["stats"];
+      EXPECT_EQ(stats["kv_predicted_bytes"], stats["kv_bytes"]) << layout->name << " " << codec->name;
+      EXPECT_EQ(stats["layout"], layout->name);
+      EXPECT_EQ(stats["kv_type_k"], codec->name);
+      EXPECT_EQ(stats["kv_type_v"], codec->name);
+    }
+}
+
+TEST(E2eRun, TheReceiptDoesNotDependOnHow) {
+  const std::string expected = tales({})["receipt"];
+  std::vector<Arguments> ways;
+  for (const LayoutInfo* layout : layouts()) ways.push_back({"--cache", std::string(layout->name)});
+  for (const char* threads : {"1", "2", "4"}) ways.push_back({"--threads", threads});
+  for (const char* chunk : {"1", "7"}) ways.push_back({"--prefill-chunk", chunk});
+  for (const char* mode : {"resident", "mapped"}) ways.push_back({"--weights", mode});
+  ways.push_back({"--ctx", "64"});
+  for (const Arguments& way : ways) EXPECT_EQ(tales(way)["receipt"], expected) << testing::PrintToString(way);
+}
+
+TEST(E2eRun, TheReceiptDoesNotDependOnTheCpu) {
+  const std::string expected = tales({})["receipt"];
+  int compared = 0;
+  for (const char* cpu : {"scalar", "avx2", "avx512", "neon"}) {
+    How how;
+    how.environment["KVASIR_CPU"] = cpu;
+    if (run_program({"tales", "-p", "x", "-n", "1"}, how).code != 0) continue;  // not a target of this machine
+    const Json json = tales({}, how);
+    EXPECT_EQ(json["receipt"], expected) << cpu;
+    EXPECT_EQ(json["stats"]["cpu"], cpu);
+    ++compared;
+  }
+  EXPECT_GE(compared, 1);
+}
+
+TEST(E2eRun, TheReceiptDependsOnWhat) {
+  std::vector<std::string> receipts{tales({})["receipt"], tales({"--kv-type", "f16"})["receipt"],
+                                    tales({"-ctk", "bf16"})["receipt"], tales({"-ctv", "bf16"})["receipt"]};
+  receipts.push_back(json_of({"tales", "-p", "Hello, said the box", "-n", "8", "--greedy", "--json"})["receipt"]);
+  receipts.push_back(json_of({"tales-gpt2", "-p", "Hello, said the fox", "-n", "8", "--greedy", "--json"})["receipt"]);
+  std::sort(receipts.begin(), receipts.end());
+  EXPECT_EQ(std::adjacent_find(receipts.begin(), receipts.end()), receipts.end());
+}
+
+TEST(E2eRun, NarrowTypesGiveTheSameInEveryLayout) {
+  for (const char* type : {"f16", "bf16"}) {
+    const std::string expected = tales({"--kv-type", type})["receipt"];
+    for (const LayoutInfo* layout : layouts())
+      EXPECT_EQ(tales({"--kv-type", type, "--cache", std::string(layout->name)})["receipt"], expected) << layout->name;
+  }
+}
+
+TEST(E2eRun, ALinkCalledLlmWorks) {
+  How how;
+  how.program = fs::path(KVASIR_PROGRAM).parent_path() / "llm";
+  const std::string text =
+      expect_ok(run_program({"tales", "-p", "Hello", "-n", "16", "--greedy", "--threads", "4"}, how));
+  EXPECT_EQ(text, expect_ok(run_program({"run", "tales", "-p", "Hello", "-n", "16", "--greedy"})));
+  EXPECT_THAT(text, testing::StartsWith("Hello"));
+}
+
+TEST(E2eRun, ANameIsFoundFromAnywhere) {
+  const TempFolder folder;
+  How how;
+  how.folder = folder.path();
+  const Arguments arguments{"tales", "-p", "Hello", "-n", "4", "--greedy"};
+  EXPECT_EQ(expect_ok(run_program(arguments, how)), expect_ok(run_program(arguments)));
+  EXPECT_EQ(folder.count(), 0u);
+}
+
+TEST(E2eRun, TheSameSeedGivesTheSameText) {
+  const auto sample = [](const char* seed) {
+    return expect_ok(run_program({"tales", "-p", "Once", "-n", "24", "--temp", "1.5", "--top-k", "0", "--seed", seed}));
+  };
+  EXPECT_EQ(sample("5"), sample("5"));
+  EXPECT_NE(sample("5"), sample("6"));
+}
+
+TEST(E2eRun, StopEndsTheText) {
+  const Json whole = tales({});
+  const std::string text = whole["text"], stop = text.substr(text.size() / 2, 4);
+  const Json json = tales({"--stop", stop});
+  EXPECT_EQ(json["stop_reason"], "stop");
+  EXPECT_EQ(json["text"], text.substr(0, text.find(stop)));
+}
+
+TEST(E2eRun, IdsAndFilesArePromptsToo) {
+  const TempFolder folder;
+  put(folder / "prompt.txt", "Hello, said the fox");
+  const Json expected = tales({});
+  const Json file = json_of({"tales", "-f", folder / "prompt.txt", "-n", "8", "--greedy", "--json"});
+  EXPECT_EQ(file["receipt"], expected["receipt"]);
+  const std::string ids = joined(json_of({"tokenize", "tales", "Hello, said the fox", "--json"})["ids"]);
+  EXPECT_EQ(json_of({"tales", "--ids", ids, "-n", "8", "--greedy", "--json"})["receipt"], expected["receipt"]);
+}
+
+// A random model writes all bytes in any order, so that characters are cut everywhere.
+TEST(E2eRun, TheStreamIsUtf8) {
+  const TempFolder folder;
+  ASSERT_TRUE(synthesize({.shape = "tiny", .out = folder / "tiny", .seed = 9}));
+  for (const char* seed : {"1", "2", "3"}) {
+    const std::string text =
+        expect_ok(run_program({folder / "tiny", "-p", "\xC3\xA9t\xC3\xA9 ", "-n", "120", "--temp", "5", "--top-k", "0",
+                               "--top-p", "1", "--min-p", "0", "--seed", seed}));
+    EXPECT_TRUE(is_utf8(text)) << text;
+    EXPECT_THAT(text, testing::HasSubstr("\xEF\xBF\xBD"));
+  }
+}
+
+// ---- stories260K: another program's text --------------------------------------------------------------------------
+
+class E2eStories : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (outside_data().empty()) GTEST_SKIP() << "outside data folder is absent";
+    expected_ = slurp(folder() / "greedy_256.txt");
+  }
+  static fs::path folder() { return outside_data() / "models/stories260K"; }
+  std::string expected_;
+};
+
+// The file is what run.c wrote with -t 0 -n 256 and no prompt: 256 tokens after the token that begins a text.
+TEST_F(E2eStories, GreedyFromTheBeginning) {
+  for (const char* file : {"stories260K.bin", "stories260K_v1.bin"})
+    EXPECT_EQ(expect_ok(run_program({folder() / file, "--ids", "1", "-n", "256", "--greedy"})), expected_) << file;
+}
+
+TEST_F(E2eStories, GreedyFromAPrompt) {  // 5 tokens, the first of which begins the text
+  const std::string text =
+      expect_ok(run_program({folder() / "stories260K.bin", "-p", "Once upon a time", "-n", "252", "--greedy"}));
+  EXPECT_EQ(text, expected_);
+}
+
+TEST_F(E2eStories, BothFilesGiveOneReceipt) {
+  const auto receipt = [](const char* file) {
+    return json_of({folder() / file, "-p", "Once upon a time", "-n", "8", "--greedy", "--json"})["receipt"];
+  };
+  EXPECT_EQ(receipt("stories260K.bin"), receipt("stories260K_v1.bin"));
+}
+
+// ---- tokenize -----------------------------------------------------------------------------------------------------
+
+TEST(E2eTokenize, TextToIdsAndBack) {
+  const std::string text = "The fox \xC3\xA9t\xC3\xA9\n\tran 42 miles.";
+  const Json json = json_of({"tokenize", "tales", text, "--json"});
+  ASSERT_EQ(json["ids"].size(), json["pieces"].size());
+  EXPECT_EQ(json.size(), 2u);
+  const std::string ids = joined(json["ids"]);
+  EXPECT_EQ(expect_ok(run_program({"tokenize", "tales", "--ids", ids})), text + "\n");
+  const Json back = json_of({"tokenize", "tales", "--ids", ids, "--json"});
+  EXPECT_EQ(back["text"], text);
+  EXPECT_EQ(back["ids"], json["ids"]);
+  EXPECT_EQ(back["pieces"], json["pieces"]);
+}
+
+TEST(E2eTokenize, OneLineAToken) {
+  const std::string text = expect_ok(run_program({"tokenize", "tales", "Hi a\n"}));
+  const Json json = json_of({"tokenize", "tales", "Hi a\n", "--json"});
+  std::stringstream lines(text);
+  size_t i = 0;
+  for (std::string line; std::getline(lines, line); ++i) {
+    std::stringstream words(line);
+    int id = 0;
+    std::string piece;
+    words >> id >> piece;
+    EXPECT_EQ(id, json["ids"].at(i));
+    EXPECT_EQ(piece, json["pieces"].at(i).get<std::string>());
+  }
+  EXPECT_EQ(i, json["ids"].size());
+}
+
+TEST(E2eTokenize, FromStdin) {
+  How how;
+  how.input = "Once upon a time\n";
+  const Json json = json_of({"tokenize", "tales", "--stdin", "--json"}, how);
+  EXPECT_EQ(json, json_of({"tokenize", "tales", how.input, "--json"}));
+  EXPECT_EQ(json, json_of({"tokenize", "--model", "tales", how.input, "--json"}));
+}
+
+TEST(E2eTokenize, BeginningOfText) {
+  if (outside_data().empty()) GTEST_SKIP() << "outside data folder is absent";
+  const std::string model = outside_data() / "models/stories260K/stories260K.bin";
+  EXPECT_EQ(json_of({"tokenize", model, "Once upon a time", "--json"})["ids"], (Json{1, 403, 407, 261, 378}));
+  EXPECT_EQ(json_of({"tokenize", model, "Once upon a time", "--json", "--no-bos"})["ids"], (Json{403, 407, 261, 378}));
+}
+
+// ---- logits, embed ------------------------------------------------------------------------------------------------
+
+// The floats of a .npy file whose header must hold this shape.
+std::vector<float> npy(const fs::path& path, const std::string& shape) {
+  const std::string bytes = slurp(path);
+  if (bytes.size() < 128) return {};
+  EXPECT_THAT(bytes.substr(0, 128), testing::HasSubstr("'shape': (" + shape + ", )"));
+  std::vector<float> out((bytes.size() - 128) / sizeof(float));
+  std::memcpy(out.data(), bytes.data() + 128, out.size() * sizeof(float));
+  return out;
+}
+
+TEST(E2eLogits, EveryPositionAndTheSameHoweverCut) {
+  const TempFolder folder;
+  const std::string ids = "5,3071,17,402,402,4095,1";
+  const Json json = json_of({"logits", "tales", "--ids", ids, "--out", folder / "whole.npy", "--json"});
+  EXPECT_EQ(json["tokens"], 7);
+  EXPECT_EQ(json["vocab"], 4096);
+  EXPECT_EQ(json["ids"], (Json{5, 3071, 17, 402, 402, 4095, 1}));
+  EXPECT_EQ(json["out"], (folder / "whole.npy").string());
+  const auto rows = npy(folder / "whole.npy", "7, 4096");
+  ASSERT_EQ(rows.size(), 7u * 4096u);
+  for (float x : rows) ASSERT_TRUE(std::isfinite(x));
+  for (const char* chunk : {"1", "3"}) {
+    expect_ok(run_program(
+        {"logits", "tales", "--ids", ids, "--out", folder / "cut.npy", "--prefill-chunk", chunk, "--cache", "none"}));
+    EXPECT_EQ(slurp(folder / "cut.npy"), slurp(folder / "whole.npy")) << chunk;
+  }
+  expect_ok(run_program({"logits", "tales", "--ids", "5,3071,17", "--out", folder / "short.npy"}));
+  const auto prefix = npy(folder / "short.npy", "3, 4096");
+  EXPECT_TRUE(std::equal(prefix.begin(), prefix.end(), rows.begin()));
+}
+
+TEST(E2eLogits, TheLikeliestIsWhatGreedyTakes) {
+  const std::string best = expect_ok(run_program({"logits", "tales", "-p", "Hello, said the fox", "--top", "3"}));
+  std::stringstream lines(best);
+  int id = -1;
+  lines >> id;
+  EXPECT_EQ(id, tales({})["tokens"][0]);
+  EXPECT_EQ(std::count(best.begin(), best.end(), '\n'), 3);
+}
+
+TEST(E2eEmbed, AVectorOfLengthOne) {
+  const TempFolder folder;
+  for (const char* pooling : {"mean", "last"}) {
+    const Json json =
+        json_of({"embed", "tales", "-p", "a cat and a dog", "--pooling", pooling, "--out", folder / "e.npy", "--json"});
+    EXPECT_EQ(json["hidden"], 192);
+    EXPECT_EQ(json["pooling"], pooling);
+    const auto vector = json["embedding"].get<std::vector<float>>();
+    EXPECT_EQ(vector, npy(folder / "e.npy", "192"));
+    double squares = 0;
+    for (float x : vector) squares += double{x} * double{x};
+    EXPECT_NEAR(squares, 1.0, 1e-5);
+  }
+  const auto vector_of = [](const char* text, const char* pooling) {
+    return json_of({"embed", "tales", "-p", text, "--pooling", pooling, "--json"})["embedding"]
+        .get<std::vector<float>>();
+  };
+  EXPECT_NE(vector_of("a cat and a dog", "mean"), vector_of("a cat and a dog", "last"));
+  EXPECT_NE(vector_of("a cat and a dog", "mean"), vector_of("a dog and a cat", "mean"));
+}
+
+// ---- synth --------------------------------------------------------------------------------------------------------
+
+TEST(E2eSynth, MakesAModelThatRuns) {
+  const TempFolder folder;
+  for (const char* shape : {"tiny", "tiny-gpt2"}) {
+    const Json json = json_of({"synth", shape, folder / shape, "--dtype", "f16", "--seed", "3", "--json"});
+    EXPECT_EQ(json["weights_bytes"], 2 * json["parameters"].get<int64_t>());
+    const Json run = json_of({folder / shape, "-p", "Hello", "-n", "8", "--greedy", "--json"});
+    EXPECT_EQ(run["prompt_tokens"], 5) << "a token a byte";
+    EXPECT_EQ(run["stop_reason"], "length");
+  }
+  EXPECT_EQ(folder.count(), 2u) << "no temporary folder is left";
+}
+
+TEST(E2eSynth, ReplacesOnlyItsOwn) {
+  const TempFolder folder;
+  const std::string out = folder / "m";
+  expect_ok(run_program({"synth", "tiny", out, "--seed", "1"}));
+  const std::string first = slurp(folder / "m/model.safetensors");
+  expect_refused(run_program({"synth", "tiny", out, "--seed", "2"}), "--force");
+  EXPECT_EQ(slurp(folder / "m/model.safetensors"), first);
+  expect_ok(run_program({"synth", "tiny", out, "--seed", "2", "--force"}));
+  EXPECT_NE(slurp(folder / "m/model.safetensors"), first);
+  put(folder / "m/notes.txt", "mine");
+  expect_refused(run_program({"synth", "tiny", out, "--seed", "1", "--force"}), "notes.txt");
+  EXPECT_EQ(slurp(folder / "m/notes.txt"), "mine");
+  EXPECT_EQ(folder.count(), 1u);
+}
+
+}  // namespace
+}  // namespace kvasir::e2e
