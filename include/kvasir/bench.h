@@ -11,9 +11,9 @@
 namespace kvasir {
 
 struct BenchOptions {
-  int prompt = 512;      ///< tokens of the prefill test; 0: none
-  int generate = 128;    ///< tokens of the decode test; 0: none
-  int depth = 0;         ///< positions filled before either test
+  int prompt = 512;    ///< tokens of the prefill test; 0: none
+  int generate = 128;  ///< tokens of the decode test; 0: none
+  int depth = 0;       ///< positions filled before either test
   int repeats = 5;
   std::vector<int> threads;  ///< empty: the default
   int prefill_chunk = 256;

@@ -24,8 +24,8 @@ struct EngineOptions {
 };
 
 struct SessionOptions {
-  std::string layout = "grow";   ///< a name of `kvasir plan --help`'s list
-  int ctx = 0;                   ///< the most positions; 0: the model's own limit
+  std::string layout = "grow";  ///< a name of `kvasir plan --help`'s list
+  int ctx = 0;                  ///< the most positions; 0: the model's own limit
   std::string kv_type_k = "f32", kv_type_v = "f32";
 };
 
@@ -37,8 +37,8 @@ struct CacheStats {
   size_t peak_bytes = 0;       ///< the most at any moment, old + new while growing
   int capacity = 0;            ///< positions that fit what is allocated
   int growths = 0;
-  size_t copied_rows = 0;      ///< positions copied by growing
-  int64_t saturated = 0;       ///< values that the KV type could not hold
+  size_t copied_rows = 0;  ///< positions copied by growing
+  int64_t saturated = 0;   ///< values that the KV type could not hold
 };
 
 /// One sequence: its tokens, its cache, its position. Move-only; used by one thread at a time.

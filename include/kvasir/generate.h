@@ -15,7 +15,7 @@ struct GenerateOptions {
   int max_tokens = -1;            ///< -1: until the end of text or of the context; 0 is refused
   std::vector<std::string> stop;  ///< the text ends before the first of these
   bool ignore_eos = false;
-  bool receipt = false;           ///< needs the model's fingerprint, which reads all weights once
+  bool receipt = false;  ///< needs the model's fingerprint, which reads all weights once
   /// Called with whole UTF-8 characters as they come; false ends the generation (reason "cancelled").
   std::function<bool(std::string_view)> on_text;
 };
@@ -39,8 +39,8 @@ struct Generation {
   GenStats stats;
 };
 
-/// Continues the session with the prompt's tokens and then generates. Errors: an empty prompt, one that does not fit the
-/// context (refused before the forward pass, with both numbers), a bad parameter.
+/// Continues the session with the prompt's tokens and then generates. Errors: an empty prompt, one that does not fit
+/// the context (refused before the forward pass, with both numbers), a bad parameter.
 Result<Generation> generate(Engine& engine, Session& session, std::span<const int> prompt,
                             const GenerateOptions& options);
 

@@ -59,19 +59,29 @@ class KVCache {
   /// Elements from the start of K (or V) to this row.
   size_t offset(int layer, int pos, int b = 0) const {
     return ((static_cast<size_t>(layer) * static_cast<size_t>(cap_) + static_cast<size_t>(pos)) *
-                static_cast<size_t>(batch_) + static_cast<size_t>(b)) * static_cast<size_t>(kv_dim());
+                static_cast<size_t>(batch_) +
+            static_cast<size_t>(b)) *
+           static_cast<size_t>(kv_dim());
   }
 
   /// Row of K / V as f32 (or of the stored type, k<std::byte>). The non-const ones grow to hold `pos` and give null
   /// when that fails; the const ones never grow. Requires: pos < capacity() for the const ones.
   template <class T = float>
-  T* k(int layer, int pos, int b = 0) { return pos < cap_ || grow_to(pos + 1) ? row<T>(k_, k_row_, layer, pos, b) : nullptr; }
+  T* k(int layer, int pos, int b = 0) {
+    return pos < cap_ || grow_to(pos + 1) ? row<T>(k_, k_row_, layer, pos, b) : nullptr;
+  }
   template <class T = float>
-  T* v(int layer, int pos, int b = 0) { return pos < cap_ || grow_to(pos + 1) ? row<T>(v_, v_row_, layer, pos, b) : nullptr; }
+  T* v(int layer, int pos, int b = 0) {
+    return pos < cap_ || grow_to(pos + 1) ? row<T>(v_, v_row_, layer, pos, b) : nullptr;
+  }
   template <class T = float>
-  const T* k(int layer, int pos, int b = 0) const { return row<T>(k_, k_row_, layer, pos, b); }
+  const T* k(int layer, int pos, int b = 0) const {
+    return row<T>(k_, k_row_, layer, pos, b);
+  }
   template <class T = float>
-  const T* v(int layer, int pos, int b = 0) const { return row<T>(v_, v_row_, layer, pos, b); }
+  const T* v(int layer, int pos, int b = 0) const {
+    return row<T>(v_, v_row_, layer, pos, b);
+  }
 
   /// Bytes of one position's K (V) row of one sequence.
   size_t k_row_bytes() const { return k_row_; }
@@ -97,7 +107,8 @@ class KVCache {
   template <class T>
   T* row(std::byte* base, size_t row_bytes, int layer, int pos, int b) const {
     const size_t index = ((static_cast<size_t>(layer) * static_cast<size_t>(cap_) + static_cast<size_t>(pos)) *
-                          static_cast<size_t>(batch_)) + static_cast<size_t>(b);
+                          static_cast<size_t>(batch_)) +
+                         static_cast<size_t>(b);
     return reinterpret_cast<T*>(base + index * row_bytes);
   }
 

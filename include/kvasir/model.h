@@ -14,7 +14,6 @@ namespace kvasir {
 
 class Network;
 
-
 struct ModelOptions {
   std::string weights = "auto";  ///< "resident", "mapped", or "auto": resident if they fit half of the free memory
   std::string tokenizer;         ///< a tokenizer file; empty: the one beside the model
@@ -22,10 +21,10 @@ struct ModelOptions {
 
 /// How to choose a token from logits. The order is: repetition penalty, top-k, top-p, min-p, temperature.
 struct SamplingParams {
-  double temperature = 0.8;  ///< 0 takes the largest logit (the lowest id among equals)
-  int top_k = 40;            ///< 0: off
-  double top_p = 0.95;       ///< 1: off
-  double min_p = 0.05;       ///< 0: off
+  double temperature = 0.8;     ///< 0 takes the largest logit (the lowest id among equals)
+  int top_k = 40;               ///< 0: off
+  double top_p = 0.95;          ///< 1: off
+  double min_p = 0.05;          ///< 0: off
   double repeat_penalty = 1.0;  ///< 1: off; logits of recent tokens are divided (or multiplied, below 0) by it
   int repeat_last_n = 64;       ///< how many recent tokens it looks at
   uint64_t seed = 0;

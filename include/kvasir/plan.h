@@ -25,8 +25,8 @@ struct PlanReport {
   size_t kv_bytes = 0;            ///< held by one sequence of `chat` positions
   size_t kv_peak_bytes = 0;       ///< the most on the way there, old + new while growing
   size_t weights_bytes = 0;
-  size_t read_bytes_per_token = 0;  ///< weights that one decode step reads, its KV rows included
-  int64_t users_that_fit = -1;      ///< sequences at once in ram or kv_ram; -1: neither was given
+  size_t read_bytes_per_token = 0;       ///< weights that one decode step reads, its KV rows included
+  int64_t users_that_fit = -1;           ///< sequences at once in ram or kv_ram; -1: neither was given
   std::vector<std::string> explanation;  ///< the multiplications, one a line
 };
 

@@ -36,13 +36,13 @@ inline tl::unexpected<Error> fail(std::string what, std::string where = {}, std:
 #define KVASIR_CONCAT_INNER(a, b) a##b
 #define KVASIR_CONCAT(a, b) KVASIR_CONCAT_INNER(a, b)
 #define KVASIR_TRY(decl, expr) KVASIR_TRY_IMPL(KVASIR_CONCAT(kvasir_try_, __LINE__), decl, expr)
-#define KVASIR_TRY_IMPL(tmp, decl, expr)                                      \
-  auto tmp = (expr);                                                          \
-  if (!tmp) return tl::unexpected<::kvasir::Error>(std::move(tmp).error());   \
+#define KVASIR_TRY_IMPL(tmp, decl, expr)                                    \
+  auto tmp = (expr);                                                        \
+  if (!tmp) return tl::unexpected<::kvasir::Error>(std::move(tmp).error()); \
   decl = std::move(*tmp)
 // The same for Result<void>.
-#define KVASIR_CHECK(expr)                                                    \
-  do {                                                                        \
-    if (auto kvasir_check_ = (expr); !kvasir_check_)                          \
+#define KVASIR_CHECK(expr)                                                      \
+  do {                                                                          \
+    if (auto kvasir_check_ = (expr); !kvasir_check_)                            \
       return tl::unexpected<::kvasir::Error>(std::move(kvasir_check_).error()); \
   } while (0)

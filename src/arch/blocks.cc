@@ -87,9 +87,8 @@ AttendArgs attend_args(const Pass& pass, const AttendUnit& unit, std::span<const
 }
 
 void store_kv(Pass& pass, int layer, const Rows& k, const Rows& v) {
-  pass.compute().for_rows(k.n, [&](int t) {
-    pass.item_of(t).cache->write(layer, pass.position(t), k.row(t), v.row(t));
-  });
+  pass.compute().for_rows(k.n,
+                          [&](int t) { pass.item_of(t).cache->write(layer, pass.position(t), k.row(t), v.row(t)); });
 }
 
 }  // namespace

@@ -35,8 +35,8 @@ std::array<Rows, N> linears(Pass& pass, const Rows& x, const std::array<Linear, 
 void rope(Pass& pass, const Rows& x, int heads);
 
 /// Stores k and v at their positions in each sequence's cache, then attends: row t of the result is
-/// softmax(q k^T / sqrt(head_dim)) v over positions 0..position(t) of its own sequence (arXiv:1706.03762, with GQA as in
-/// arXiv:2305.13245).
+/// softmax(q k^T / sqrt(head_dim)) v over positions 0..position(t) of its own sequence (arXiv:1706.03762, with GQA as
+/// in arXiv:2305.13245).
 Rows attend(Pass& pass, int layer, const Rows& q, const Rows& k, const Rows& v);
 
 /// silu(gate) * up, in place of gate (arXiv:2002.05202).

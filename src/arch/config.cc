@@ -20,8 +20,8 @@ double llama3_scaled(const RopeConfig& rope, double frequency) {
   const double low = rope.original_ctx / rope.low_freq_factor, high = rope.original_ctx / rope.high_freq_factor;
   if (wavelength < high) return frequency;
   if (wavelength > low) return frequency / rope.factor;
-  const double smooth = (rope.original_ctx / wavelength - rope.low_freq_factor) /
-                        (rope.high_freq_factor - rope.low_freq_factor);
+  const double smooth =
+      (rope.original_ctx / wavelength - rope.low_freq_factor) / (rope.high_freq_factor - rope.low_freq_factor);
   return (1.0 - smooth) * frequency / rope.factor + smooth * frequency;
 }
 
@@ -32,15 +32,23 @@ std::vector<double> RopeConfig::frequencies(int head_dim) const {
   for (int i = 0; i < head_dim / 2; ++i) {
     const double frequency = pow_f64(theta, -2.0 * i / head_dim);
     switch (scaling) {
-      case Scaling::none: out.push_back(frequency); break;
-      case Scaling::linear: out.push_back(frequency / factor); break;
-      case Scaling::llama3: out.push_back(llama3_scaled(*this, frequency)); break;
+      case Scaling::none:
+        out.push_back(frequency);
+        break;
+      case Scaling::linear:
+        out.push_back(frequency / factor);
+        break;
+      case Scaling::llama3:
+        out.push_back(llama3_scaled(*this, frequency));
+        break;
     }
   }
   return out;
 }
 
-float ModelConfig::attention_scale() const { return static_cast<float>(1.0 / std::sqrt(static_cast<double>(head_dim))); }
+float ModelConfig::attention_scale() const {
+  return static_cast<float>(1.0 / std::sqrt(static_cast<double>(head_dim)));
+}
 
 std::string ModelConfig::canonical() const {
   std::string text = fmt::format(
@@ -97,7 +105,8 @@ Result<RopeConfig> parse_rope(const ConfigView& view) {
   rope.original_ctx = static_cast<int>(original);
   if (rope.high_freq_factor <= rope.low_freq_factor)
     return fail(fmt::format("llama3 RoPE scaling needs high_freq_factor {} above low_freq_factor {}",
-                            rope.high_freq_factor, rope.low_freq_factor), view.where());
+                            rope.high_freq_factor, rope.low_freq_factor),
+                view.where());
   return rope;
 }
 
@@ -105,7 +114,8 @@ Result<void> parse_special_ids(const ConfigView& view, ModelConfig* config) {
   constexpr int64_t kMaxId = 1 << 24;
   KVASIR_TRY(const auto eos, view.get_ints_or_empty("eos_token_id"));
   for (int64_t id : eos) {
-    if (id < 0 || id > kMaxId) return fail(fmt::format("\"eos_token_id\" is {}, allowed 0..{}", id, kMaxId), view.where());
+    if (id < 0 || id > kMaxId)
+      return fail(fmt::format("\"eos_token_id\" is {}, allowed 0..{}", id, kMaxId), view.where());
     config->eos.push_back(static_cast<int>(id));
   }
   KVASIR_TRY(const auto bos, view.get_ints_or_empty("bos_token_id"));

@@ -20,9 +20,9 @@ struct RopeConfig {
   double theta = 10000.0;
   bool interleaved = false;  // pairs (2i, 2i+1), as llama2.c stores them, instead of (i, i + head_dim/2)
   Scaling scaling = Scaling::none;
-  double factor = 1.0;                                  // linear and llama3
-  double low_freq_factor = 1.0, high_freq_factor = 4.0; // llama3
-  int original_ctx = 0;                                 // llama3
+  double factor = 1.0;                                   // linear and llama3
+  double low_freq_factor = 1.0, high_freq_factor = 4.0;  // llama3
+  int original_ctx = 0;                                  // llama3
 
   /// head_dim / 2 angles per position, in radians.
   std::vector<double> frequencies(int head_dim) const;

@@ -23,8 +23,8 @@ Result<std::string> Network::fingerprint() const {
     const Weights w = held.weights();
     for (size_t i = 0; i < w.matrices.size(); ++i) {
       const Matrix& m = w.matrices[i];
-      const std::string head = fmt::format("{} {} {}x{}\n", groups_[g].names[i],
-                                           m.data != nullptr ? m.codec->name : "f32", m.rows, m.cols);
+      const std::string head =
+          fmt::format("{} {} {}x{}\n", groups_[g].names[i], m.data != nullptr ? m.codec->name : "f32", m.rows, m.cols);
       add(head.data(), head.size());
       if (m.data != nullptr) add(m.data, m.row_bytes() * static_cast<size_t>(m.conv1d ? m.cols : m.rows));
       add(w.vectors[i].data(), w.vectors[i].size() * sizeof(float));

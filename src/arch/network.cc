@@ -19,11 +19,12 @@ Result<const TensorInfo*> Network::find(const TensorSpec& spec, const TensorDir&
   for (std::string_view prefix : family_->prefixes)
     if (info == nullptr) info = dir.find(std::string(prefix) + spec.name);
   if (info == nullptr)
-    return fail(fmt::format("tensor \"{}\" is missing", spec.name), where, "a complete checkpoint of this architecture");
+    return fail(fmt::format("tensor \"{}\" is missing", spec.name), where,
+                "a complete checkpoint of this architecture");
   if (info->shape != spec.shape)
     return fail(fmt::format("tensor \"{}\" has shape [{}], the config asks for [{}]", info->name,
-                            fmt::join(info->shape, ", "), fmt::join(spec.shape, ", ")), where,
-                "the config.json that belongs to these weights");
+                            fmt::join(info->shape, ", "), fmt::join(spec.shape, ", ")),
+                where, "the config.json that belongs to these weights");
   if (info->codec == nullptr)
     return fail(fmt::format("tensor \"{}\" has dtype {}, which is not a weight type", info->name, info->dtype), where,
                 "F32, F16 or BF16 weights");
@@ -122,8 +123,8 @@ Result<void> Network::check(std::span<const BatchItem> items) const {
     const int64_t end = int64_t{item.first} + static_cast<int64_t>(item.tokens.size());
     if (end > std::min(config_.max_ctx, item.cache->shape().max_ctx))
       return fail(fmt::format("{} tokens do not fit the context of {}", end,
-                              std::min(config_.max_ctx, item.cache->shape().max_ctx)), "forward",
-                  "a shorter prompt or a larger --ctx");
+                              std::min(config_.max_ctx, item.cache->shape().max_ctx)),
+                  "forward", "a shorter prompt or a larger --ctx");
     for (int id : item.tokens)
       if (id < 0 || id >= config_.vocab)
         return fail(fmt::format("token id {} is out of range, the vocabulary has {}", id, config_.vocab), "forward",
@@ -191,7 +192,8 @@ Result<void> Network::read_out(Pass& pass, const Options& options, Output* out) 
   pass.trace(-1, "final_norm", normed);
   if (options.hidden) {
     out->hidden.clear();
-    for (int t = 0; t < normed.n; ++t) out->hidden.insert(out->hidden.end(), normed.row(t), normed.row(t) + normed.cols);
+    for (int t = 0; t < normed.n; ++t)
+      out->hidden.insert(out->hidden.end(), normed.row(t), normed.row(t) + normed.cols);
   }
   return vocabulary_head(pass, normed, held.weights().matrices.back(), out);
 }
@@ -210,9 +212,10 @@ Result<void> Network::vocabulary_head(Pass& pass, const Rows& normed, const Matr
   pass.compute().matmul({&job, 1});
   for (size_t i = 0; i < out->logits.size(); ++i)
     if (!std::isfinite(out->logits[i]))
-      return fail(fmt::format("the logit of token {} at position {} is not finite", i % static_cast<size_t>(config_.vocab),
-                              pass.position(wanted[i / static_cast<size_t>(config_.vocab)])), "forward",
-                  "weights without NaN or overflow");
+      return fail(
+          fmt::format("the logit of token {} at position {} is not finite", i % static_cast<size_t>(config_.vocab),
+                      pass.position(wanted[i / static_cast<size_t>(config_.vocab)])),
+          "forward", "weights without NaN or overflow");
   return {};
 }
 

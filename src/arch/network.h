@@ -25,7 +25,9 @@ class HeldWeights {
     for (size_t i = 0; i < data.size(); ++i) matrices_[i].data = data[i];
   }
   HeldWeights(HeldWeights&& other) noexcept
-      : source_(std::exchange(other.source_, nullptr)), group_(other.group_), matrices_(std::move(other.matrices_)),
+      : source_(std::exchange(other.source_, nullptr)),
+        group_(other.group_),
+        matrices_(std::move(other.matrices_)),
         vectors_(other.vectors_) {}
   HeldWeights& operator=(HeldWeights&&) = delete;
   ~HeldWeights() {
@@ -74,11 +76,11 @@ class Network {
 
  private:
   struct Group {
-    std::vector<const TensorInfo*> infos;    // null: not in this model
-    std::vector<Matrix> matrices;            // data is set while acquired
-    std::vector<std::vector<float>> vectors; // decoded when opened
-    std::vector<std::string> names;          // canonical
-    size_t vector_bytes = 0;                 // of the vectors, as stored
+    std::vector<const TensorInfo*> infos;     // null: not in this model
+    std::vector<Matrix> matrices;             // data is set while acquired
+    std::vector<std::vector<float>> vectors;  // decoded when opened
+    std::vector<std::string> names;           // canonical
+    size_t vector_bytes = 0;                  // of the vectors, as stored
   };
 
   Network() = default;

@@ -23,7 +23,9 @@ class Workspace {
     return {};
   }
   /// Floats that `take` uses for n rows of `cols`.
-  static size_t floats_for(int n, int64_t cols) { return (static_cast<size_t>(n) * static_cast<size_t>(cols) + 15) / 16 * 16; }
+  static size_t floats_for(int n, int64_t cols) {
+    return (static_cast<size_t>(n) * static_cast<size_t>(cols) + 15) / 16 * 16;
+  }
 
   /// n rows of `cols`, not cleared. Requires: reserved.
   Rows take(int n, int64_t cols) {

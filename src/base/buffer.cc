@@ -27,8 +27,8 @@ Result<Buffer> Buffer::allocate(size_t bytes, Owner owner, bool huge) {
   if (bytes == 0) return buffer;
   const size_t align = huge ? kHugePage : kPage;
   const size_t mapped = (bytes + kPage - 1) / kPage * kPage + (huge ? kHugePage : 0);
-  void* base = mapped < bytes ? MAP_FAILED
-                              : mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void* base =
+      mapped < bytes ? MAP_FAILED : mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (base == MAP_FAILED)
     return fail(fmt::format("cannot map {} bytes: {}", bytes, std::strerror(mapped < bytes ? ENOMEM : errno)), "memory",
                 "a shorter context, a narrower KV type or mapped weights");

@@ -70,10 +70,14 @@ int physical_cores() {
 
 const char* cpu_target_name(CpuTarget target) {
   switch (target) {
-    case CpuTarget::scalar: return "scalar";
-    case CpuTarget::avx2: return "avx2";
-    case CpuTarget::avx512: return "avx512";
-    case CpuTarget::neon: return "neon";
+    case CpuTarget::scalar:
+      return "scalar";
+    case CpuTarget::avx2:
+      return "avx2";
+    case CpuTarget::avx512:
+      return "avx512";
+    case CpuTarget::neon:
+      return "neon";
   }
   return "";
 }

@@ -71,8 +71,10 @@ void ThreadPool::run_erased(int chunks, Call call, void* context) {
   while (claim_and_call(0)) {
   }
   for (int spin = 0; done_.load(std::memory_order_acquire) != chunks; ++spin) {
-    if (spin < spins_) pause_cpu();
-    else sched_yield();
+    if (spin < spins_)
+      pause_cpu();
+    else
+      sched_yield();
   }
 }
 

@@ -4,7 +4,8 @@
 //  - One run at a time, from one thread (the session's). Chunks write disjoint memory, so the order of claims, which is
 //    not defined, can never change a result.
 //  - A worker that arrives late finds no chunk left and is not waited for: threads beyond the cores cost little.
-//  - A chunk is claimed by a compare-and-swap on (epoch, chunks left) in one word. A claim that succeeds proves that the
+//  - A chunk is claimed by a compare-and-swap on (epoch, chunks left) in one word. A claim that succeeds proves that
+//  the
 //    job read before it is still the current one.
 #pragma once
 
@@ -35,8 +36,9 @@ class ThreadPool {
   template <class F>
   void run(int chunks, F&& f) {
     using Fn = std::remove_reference_t<F>;
-    run_erased(chunks, [](void* context, int chunk, int worker) { (*static_cast<Fn*>(context))(chunk, worker); },
-               const_cast<void*>(static_cast<const void*>(&f)));
+    run_erased(
+        chunks, [](void* context, int chunk, int worker) { (*static_cast<Fn*>(context))(chunk, worker); },
+        const_cast<void*>(static_cast<const void*>(&f)));
   }
 
  private:

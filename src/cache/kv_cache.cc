@@ -20,8 +20,13 @@ void KVCache::FreeGrowth::operator()(Growth* growth) const { delete growth; }
 
 KVCache::KVCache(int layers, int kv_heads, int head_dim, int max_len, int batch, const Codec* k_codec,
                  const Codec* v_codec)
-    : layers_(layers), kv_heads_(kv_heads), head_dim_(head_dim), max_len_(max_len), batch_(batch),
-      k_codec_(k_codec != nullptr ? k_codec : &codec_f32()), v_codec_(v_codec != nullptr ? v_codec : &codec_f32()),
+    : layers_(layers),
+      kv_heads_(kv_heads),
+      head_dim_(head_dim),
+      max_len_(max_len),
+      batch_(batch),
+      k_codec_(k_codec != nullptr ? k_codec : &codec_f32()),
+      v_codec_(v_codec != nullptr ? v_codec : &codec_f32()),
       k_row_(static_cast<size_t>(kv_heads) * k_codec_->row_bytes(head_dim)),
       v_row_(static_cast<size_t>(kv_heads) * v_codec_->row_bytes(head_dim)) {
   if (auto first = plan(std::min(kInitialCap, max_len))) {

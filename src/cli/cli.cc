@@ -92,10 +92,14 @@ Result<size_t> parse_bytes(const std::string& text, const std::string& flag) {
   const double number = std::strtod(text.c_str(), &end);
   const std::string unit = end;
   double scale = 0;
-  if (unit.empty() || unit == "B") scale = 1;
-  else if (unit == "K" || unit == "KiB") scale = 1024;
-  else if (unit == "M" || unit == "MiB") scale = 1024.0 * 1024.0;
-  else if (unit == "G" || unit == "GiB") scale = 1024.0 * 1024.0 * 1024.0;
+  if (unit.empty() || unit == "B")
+    scale = 1;
+  else if (unit == "K" || unit == "KiB")
+    scale = 1024;
+  else if (unit == "M" || unit == "MiB")
+    scale = 1024.0 * 1024.0;
+  else if (unit == "G" || unit == "GiB")
+    scale = 1024.0 * 1024.0 * 1024.0;
   const double bytes = number * scale;
   if (end == text.c_str() || !(bytes >= 1) || bytes > 1e18)
     return fail(fmt::format("\"{}\" is not a size", text), flag, "a number with K, M or G: 512M");

@@ -27,14 +27,17 @@ std::string parameters(int64_t n) {
 // llama-bench's columns, and the fraction of what this machine allows.
 void print_table(const ModelInfo& m, const BenchReport& r) {
   const double mib = static_cast<double>(m.weights_bytes) / (1024.0 * 1024.0);
-  fmt::print("| {:<24} | {:>10} | {:>9} | {:>7} | {:>14} | {:>20} | {:>8} |\n", "model", "size", "params", "threads", "test",
-             "t/s", "of limit");
-  fmt::print("| {:-<24} | {:->10} | {:->9} | {:->7} | {:->14} | {:->20} | {:->8} |\n", "", ":", ":", ":", ":", ":", ":");
+  fmt::print("| {:<24} | {:>10} | {:>9} | {:>7} | {:>14} | {:>20} | {:>8} |\n", "model", "size", "params", "threads",
+             "test", "t/s", "of limit");
+  fmt::print("| {:-<24} | {:->10} | {:->9} | {:->7} | {:->14} | {:->20} | {:->8} |\n", "", ":", ":", ":", ":", ":",
+             ":");
   for (const BenchTest& t : r.tests)
-    fmt::print("| {:<24} | {:>6.1f} MiB | {:>9} | {:>7} | {:>14} | {:>20} | {:>6.0f} % |\n", m.name + " " + m.weight_type, mib,
-               parameters(m.parameters), t.threads, t.name,
-               fmt::format("{:.1f} ({:.1f}..{:.1f})", t.tok_s_median, t.tok_s_min, t.tok_s_max), 100 * t.fraction_of_limit);
-  fmt::print("verified; limits measured here: {:.1f} GB/s read, {:.0f} GFLOP/s f32 FMA\n", r.read_bytes_s / 1e9, r.flops / 1e9);
+    fmt::print("| {:<24} | {:>6.1f} MiB | {:>9} | {:>7} | {:>14} | {:>20} | {:>6.0f} % |\n",
+               m.name + " " + m.weight_type, mib, parameters(m.parameters), t.threads, t.name,
+               fmt::format("{:.1f} ({:.1f}..{:.1f})", t.tok_s_median, t.tok_s_min, t.tok_s_max),
+               100 * t.fraction_of_limit);
+  fmt::print("verified; limits measured here: {:.1f} GB/s read, {:.0f} GFLOP/s f32 FMA\n", r.read_bytes_s / 1e9,
+             r.flops / 1e9);
 }
 
 nlohmann::json bench_json(const BenchReport& r) {
@@ -56,10 +59,13 @@ Result<int> run(Args a) {
   const auto report = bench(model, a.bench);
   if (terminal) fmt::print(stderr, "\r\033[K");
   if (!report) return tl::unexpected<Error>(report.error());
-  if (a.json) print_json(bench_json(*report));
-  else print_table(model->info(), *report);
+  if (a.json)
+    print_json(bench_json(*report));
+  else
+    print_table(model->info(), *report);
   if (a.plot.empty()) return kOk;
-  KVASIR_CHECK(write_plots(model, a.bench, a.bench.threads.empty() ? default_threads() : a.bench.threads.back(), a.plot));
+  KVASIR_CHECK(
+      write_plots(model, a.bench, a.bench.threads.empty() ? default_threads() : a.bench.threads.back(), a.plot));
   if (terminal) fmt::print(stderr, "\r\033[K");
   if (!a.json) fmt::print("plots and CSV are in {}\n", a.plot);
   return kOk;
@@ -80,8 +86,9 @@ void add(CLI::App& app, Run* run_command) {
   });
   app.add_option("--plot", a->plot, "measure step by step too, and write SVG and CSV into this folder");
   app.add_flag("--json", a->json, "one JSON object on stdout");
-  app.footer("Runs a 16-step verification first and shows no speed if it fails.\n\n"
-             "Examples:\n  kvasir bench tales -p 256 -n 64 -t 1,2\n  kvasir bench tales -p 256 -n 64 --plot plots");
+  app.footer(
+      "Runs a 16-step verification first and shows no speed if it fails.\n\n"
+      "Examples:\n  kvasir bench tales -p 256 -n 64 -t 1,2\n  kvasir bench tales -p 256 -n 64 --plot plots");
   *run_command = [a] { return run(*a); };
 }
 

@@ -20,14 +20,15 @@ struct Args {
 };
 
 void print_plan(const PlanReport& r, double limit, const Args& a) {
-  fmt::print("model              {} ({}, {} layers, {} heads, {} KV heads of {})\n", r.model, r.family, r.layers, r.heads,
-             r.kv_heads, r.head_dim);
+  fmt::print("model              {} ({}, {} layers, {} heads, {} KV heads of {})\n", r.model, r.family, r.layers,
+             r.heads, r.kv_heads, r.head_dim);
   fmt::print("weights            {} B\n", with_commas(r.weights_bytes));
   fmt::print("KV a token         {} B (K {}, V {})\n", with_commas(r.kv_bytes_per_token), r.kv_type_k, r.kv_type_v);
-  fmt::print("KV a sequence      {} B for {} positions, layout {}, at the most {} B on the way\n", with_commas(r.kv_bytes),
-             r.chat, r.layout, with_commas(r.kv_peak_bytes));
+  fmt::print("KV a sequence      {} B for {} positions, layout {}, at the most {} B on the way\n",
+             with_commas(r.kv_bytes), r.chat, r.layout, with_commas(r.kv_peak_bytes));
   if (r.users_that_fit >= 0)
-    fmt::print("sequences at once  {} in {}\n", r.users_that_fit, a.kv_ram.empty() ? a.ram + " (whole run)" : a.kv_ram + " of KV");
+    fmt::print("sequences at once  {} in {}\n", r.users_that_fit,
+               a.kv_ram.empty() ? a.ram + " (whole run)" : a.kv_ram + " of KV");
   fmt::print("decode limit       {:.1f} tok/s: {} B read a token at this machine's memory bandwidth\n", limit,
              with_commas(r.read_bytes_per_token));
   if (a.explain)
@@ -59,8 +60,10 @@ Result<int> run(Args a) {
   KVASIR_TRY(const PlanReport report, plan(a.request));
   KVASIR_TRY(const double bandwidth, measure_read_bandwidth(a.threads == 0 ? default_threads() : a.threads));
   const double limit = bandwidth / static_cast<double>(report.read_bytes_per_token);
-  if (a.json) print_json(plan_json(report, limit));
-  else print_plan(report, limit, a);
+  if (a.json)
+    print_json(plan_json(report, limit));
+  else
+    print_plan(report, limit, a);
   return kOk;
 }
 
@@ -82,8 +85,11 @@ void add(CLI::App& app, Run* run_command) {
   app.add_flag("--explain", a->explain, "the multiplications");
   app.add_flag("--json", a->json, "one JSON object on stdout");
   std::string list = "Layouts:\n";
-  for (const LayoutInfo* info : layouts()) list += fmt::format("  {:<8} {}\n           {}\n", info->name, info->summary, info->trade);
-  app.footer(list + "\nExamples:\n  kvasir plan tales --ctx 512 --explain\n  kvasir plan config.json --cache dense --kv-ram 512M --chat 1024");
+  for (const LayoutInfo* info : layouts())
+    list += fmt::format("  {:<8} {}\n           {}\n", info->name, info->summary, info->trade);
+  app.footer(list +
+             "\nExamples:\n  kvasir plan tales --ctx 512 --explain\n  kvasir plan config.json --cache dense --kv-ram "
+             "512M --chat 1024");
   *run_command = [a] { return run(*a); };
 }
 

@@ -55,8 +55,10 @@ void print_stats(const Generation& g, const SamplingParams& p) {
   const CacheStats& c = s.cache;
   const double mib = 1024.0 * 1024.0;
   fmt::print(stderr, "\n");
-  fmt::print(stderr, "prompt      {} tokens, {:.1f} tok/s, first token after {:.1f} ms\n", g.prompt_tokens, s.prefill_tok_s, s.ttft_ms);
-  fmt::print(stderr, "generated   {} tokens, {:.1f} tok/s, stopped by: {}\n", g.tokens.size(), s.decode_tok_s, g.stop_reason);
+  fmt::print(stderr, "prompt      {} tokens, {:.1f} tok/s, first token after {:.1f} ms\n", g.prompt_tokens,
+             s.prefill_tok_s, s.ttft_ms);
+  fmt::print(stderr, "generated   {} tokens, {:.1f} tok/s, stopped by: {}\n", g.tokens.size(), s.decode_tok_s,
+             g.stop_reason);
   fmt::print(stderr, "KV cache    {} bytes ({}, {} positions, K {}, V {}), predicted {}, peak {}, grown {} times\n",
              with_commas(c.bytes), c.layout, c.capacity, c.kv_type_k, c.kv_type_v, with_commas(c.predicted_bytes),
              with_commas(c.peak_bytes), c.growths);
@@ -117,14 +119,16 @@ void add(CLI::App& app, Run* run_command) {
   a->model.add(app);
   a->engine.add(app);
   a->prompt.add(app);
-  app.add_option("-n,--predict", a->n, "how many tokens; -1: until the end of the text or of the context")->capture_default_str();
+  app.add_option("-n,--predict", a->n, "how many tokens; -1: until the end of the text or of the context")
+      ->capture_default_str();
   add_sampling(app, *a);
   app.add_flag("--ignore-eos", a->ignore_eos, "go on past the end of the text");
   app.add_flag("--stats", a->stats, "what it cost, on stderr");
   app.add_flag("--receipt", a->receipt, "128 bits that stand for every logit computed");
   app.add_flag("--json", a->json, "one JSON object on stdout");
-  app.footer("Examples:\n  kvasir run tales -p \"Once upon a time\" -n 64 --stats\n"
-             "  kvasir run tales -p Hello -n 16 --greedy --receipt --cache dense --threads 4");
+  app.footer(
+      "Examples:\n  kvasir run tales -p \"Once upon a time\" -n 64 --stats\n"
+      "  kvasir run tales -p Hello -n 16 --greedy --receipt --cache dense --threads 4");
   *run_command = [a] { return run(*a); };
 }
 

@@ -76,8 +76,10 @@ Result<int> run(Args a) {
   const auto report = verify(model, a.verify);
   if (terminal) fmt::print(stderr, "\r\033[K");
   if (!report) return tl::unexpected<Error>(report.error());
-  if (a.json) print_json(verify_json(*report));
-  else print_table(*report);
+  if (a.json)
+    print_json(verify_json(*report));
+  else
+    print_table(*report);
   return report->pass ? kOk : kCheckFailed;
 }
 
@@ -89,16 +91,19 @@ void add(CLI::App& app, Run* run_command) {
   app.add_option("-n,--predict", a->verify.new_tokens, "tokens generated after each")->capture_default_str();
   app.add_option("--cache", a->cache, "only this layout");
   app.add_option("--threads", a->verify.threads, "thread counts")->delimiter(',')->capture_default_str();
-  app.add_option("--chunks", a->verify.chunks, "prefill chunks; 0: whole prompts")->delimiter(',')->capture_default_str();
+  app.add_option("--chunks", a->verify.chunks, "prefill chunks; 0: whole prompts")
+      ->delimiter(',')
+      ->capture_default_str();
   app.add_option("--batches", a->verify.batches, "sequences in one pass")->delimiter(',')->capture_default_str();
   app.add_option("-c,--ctx", a->verify.session.ctx, "the most positions; 0: the model's limit");
   app.add_option("--kv-type", "type of both K and V")->each([a](const std::string& type) {
     a->verify.session.kv_type_k = a->verify.session.kv_type_v = type;
   });
   app.add_flag("--json", a->json, "one JSON object on stdout");
-  app.footer("Every layout, thread count, prefill chunk and batch size generates the same prompts; every logit must equal,\n"
-             "bit for bit, what recomputing everything at each step gives. Exit 0: PASS, 1: FAIL.\n\n"
-             "Examples:\n  kvasir verify tales --count 4 -n 32\n  kvasir verify tales-gpt2 --cache grow --threads 1,2 --json");
+  app.footer(
+      "Every layout, thread count, prefill chunk and batch size generates the same prompts; every logit must equal,\n"
+      "bit for bit, what recomputing everything at each step gives. Exit 0: PASS, 1: FAIL.\n\n"
+      "Examples:\n  kvasir verify tales --count 4 -n 32\n  kvasir verify tales-gpt2 --cache grow --threads 1,2 --json");
   *run_command = [a] { return run(*a); };
 }
 

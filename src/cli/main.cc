@@ -55,8 +55,9 @@ int main_with(std::vector<std::string> args) {
   CLI::App app("Kvasir: an LLM inference engine built around its KV cache.", "kvasir");
   app.require_subcommand(1);
   app.set_version_flag("--version", KVASIR_VERSION);
-  app.footer("Examples:\n  kvasir run tales -p \"Once upon a time\" -n 64 --stats\n  kvasir verify tales --count 4 -n 32\n"
-             "Each command explains itself: kvasir COMMAND --help");
+  app.footer(
+      "Examples:\n  kvasir run tales -p \"Once upon a time\" -n 64 --stats\n  kvasir verify tales --count 4 -n 32\n"
+      "Each command explains itself: kvasir COMMAND --help");
   std::vector<Run> runs(commands().size());
   std::vector<CLI::App*> subcommands;
   for (size_t i = 0; i < runs.size(); ++i) {

@@ -20,7 +20,8 @@ constexpr const char* kLayouts[] = {"concat", "dense", "grow"};
 Result<void> write_csv(const fs::path& path, const std::string& title, const std::vector<StepSeries>& all) {
   std::ofstream out(path);
   out << "# " << title << "\n# position";
-  for (const StepSeries& s : all) out << ',' << s.layout << "_ms," << s.layout << "_total_ms," << s.layout << "_kv_bytes";
+  for (const StepSeries& s : all)
+    out << ',' << s.layout << "_ms," << s.layout << "_total_ms," << s.layout << "_kv_bytes";
   out << '\n';
   std::vector<double> totals(all.size());
   for (size_t i = 0; i < all[0].ms.size(); ++i) {
@@ -36,9 +37,11 @@ Result<void> write_csv(const fs::path& path, const std::string& title, const std
 Result<void> gnuplot(const fs::path& folder, const std::string& script) {
   std::FILE* pipe = popen("gnuplot", "w");
   if (pipe == nullptr) return fail("gnuplot cannot be started", "--plot", "apt-get install gnuplot-nox");
-  const std::string all = fmt::format("cd '{}'\nset datafile separator ','\nset terminal svg size 900,420 font 'sans,13' "
-                                      "background '#ffffff'\nset grid lc rgb '#dddddd'\nset key left top\nset border 3\n"
-                                      "set tics nomirror\n{}", folder.string(), script);
+  const std::string all = fmt::format(
+      "cd '{}'\nset datafile separator ','\nset terminal svg size 900,420 font 'sans,13' "
+      "background '#ffffff'\nset grid lc rgb '#dddddd'\nset key left top\nset border 3\n"
+      "set tics nomirror\n{}",
+      folder.string(), script);
   std::fwrite(all.data(), 1, all.size(), pipe);
   if (pclose(pipe) != 0) return fail("gnuplot failed", folder.string(), "apt-get install gnuplot-nox");
   return {};
@@ -48,16 +51,17 @@ Result<void> gnuplot(const fs::path& folder, const std::string& script) {
 std::string curves(const std::string& csv, const std::vector<StepSeries>& all, int which, const char* scale) {
   std::string plot = "plot ";
   for (size_t s = 0; s < all.size(); ++s)
-    plot += fmt::format("{}'{}' using 1:(${}{}) with lines lw 2 title '{}'", s == 0 ? "" : ", ", csv, 2 + 3 * s + static_cast<size_t>(which),
-                        scale, all[s].layout);
+    plot += fmt::format("{}'{}' using 1:(${}{}) with lines lw 2 title '{}'", s == 0 ? "" : ", ", csv,
+                        2 + 3 * s + static_cast<size_t>(which), scale, all[s].layout);
   return plot + "\n";
 }
 
 std::string two_panels(const std::string& svg, const std::string& title, const std::string& csv,
                        const std::vector<StepSeries>& all) {
-  return fmt::format("set output '{}'\nset multiplot layout 1,2 title \"{}\"\nset xlabel 'position'\n"
-                     "set ylabel 'ms for this token'\n{}set ylabel 'seconds so far'\n{}unset multiplot\n",
-                     svg, title, curves(csv, all, 0, ""), curves(csv, all, 1, "/1000"));
+  return fmt::format(
+      "set output '{}'\nset multiplot layout 1,2 title \"{}\"\nset xlabel 'position'\n"
+      "set ylabel 'ms for this token'\n{}set ylabel 'seconds so far'\n{}unset multiplot\n",
+      svg, title, curves(csv, all, 0, ""), curves(csv, all, 1, "/1000"));
 }
 
 Result<std::vector<StepSeries>> measure(const std::shared_ptr<const Model>& model, const BenchOptions& o, int threads,
@@ -86,15 +90,18 @@ Result<void> write_plots(const std::shared_ptr<const Model>& model, const BenchO
 
   KVASIR_TRY(const auto cached, measure(model, o, threads, {kUncached, "grow"}, std::min(ctx, 512), 1));
   KVASIR_CHECK(write_csv(folder / "cached.csv", "cached against uncached: " + where, cached));
-  KVASIR_CHECK(gnuplot(folder, two_panels("cached.svg", "With a KV cache (grow) and without (none): " + where, "cached.csv", cached)));
+  KVASIR_CHECK(gnuplot(
+      folder, two_panels("cached.svg", "With a KV cache (grow) and without (none): " + where, "cached.csv", cached)));
 
   KVASIR_TRY(const auto layouts, measure(model, o, threads, {std::begin(kLayouts), std::end(kLayouts)}, ctx, 5));
   KVASIR_CHECK(write_csv(folder / "layouts.csv", "layouts: " + where, layouts));
   KVASIR_CHECK(gnuplot(folder, two_panels("layouts.svg",
-      fmt::format("concat copies {} positions in {} steps: {}", with_commas(layouts[0].copied_rows), ctx, where),
-      "layouts.csv", layouts)));
+                                          fmt::format("concat copies {} positions in {} steps: {}",
+                                                      with_commas(layouts[0].copied_rows), ctx, where),
+                                          "layouts.csv", layouts)));
   return gnuplot(folder, fmt::format("set output 'kv_bytes.svg'\nset title \"KV bytes held by one sequence: {}\"\n"
-                                     "set xlabel 'position'\nset ylabel 'KiB'\n{}", where, curves("layouts.csv", layouts, 2, "/1024")));
+                                     "set xlabel 'position'\nset ylabel 'KiB'\n{}",
+                                     where, curves("layouts.csv", layouts, 2, "/1024")));
 }
 
 }  // namespace kvasir::cli

@@ -38,7 +38,8 @@ void decode(const std::byte* src, float* dst, int64_t n) {
 }
 
 float dot(const std::byte* row, const float* act, int64_t n) {
-  return dot_lanes(n, [&](int64_t i) { return to_f32(load_bits(row, i)); }, [&](int64_t i) { return act[i]; });
+  return dot_lanes(
+      n, [&](int64_t i) { return to_f32(load_bits(row, i)); }, [&](int64_t i) { return act[i]; });
 }
 
 }  // namespace

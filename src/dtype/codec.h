@@ -11,10 +11,10 @@ namespace kvasir {
 
 /// A storage type. Rows are encoded in blocks of `block_elems` channels taking `block_bytes` each.
 struct Codec {
-  const char* name;         ///< "f32", "f16", "bf16"
-  const char* file_name;    ///< safetensors spelling, "F32"
-  int block_elems;          ///< channels in one block
-  int block_bytes;          ///< bytes of one block
+  const char* name;       ///< "f32", "f16", "bf16"
+  const char* file_name;  ///< safetensors spelling, "F32"
+  int block_elems;        ///< channels in one block
+  int block_bytes;        ///< bytes of one block
 
   /// Encodes n floats (n a multiple of block_elems). Returns how many values saturated.
   int64_t (*encode)(const float* src, std::byte* dst, int64_t n);

@@ -23,7 +23,8 @@ float load(const std::byte* row, int64_t i) {
 }
 
 float dot(const std::byte* row, const float* act, int64_t n) {
-  return dot_lanes(n, [&](int64_t i) { return load(row, i); }, [&](int64_t i) { return act[i]; });
+  return dot_lanes(
+      n, [&](int64_t i) { return load(row, i); }, [&](int64_t i) { return act[i]; });
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// The order of every float sum: 16 lanes, element i in lane i mod 16, then a fold. Scalar; the SIMD paths equal it in bits.
+// The order of every float sum: 16 lanes, element i in lane i mod 16, then a fold. Scalar; the SIMD paths equal it in
+// bits.
 #pragma once
 
 #include <cmath>

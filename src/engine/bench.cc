@@ -53,7 +53,8 @@ Result<void> verify_first(const std::shared_ptr<const Model>& model, const Bench
   KVASIR_TRY(const VerifyReport report, verify(model, v));
   if (report.pass) return {};
   return fail(fmt::format("verification failed: {} differing tokens, {} differing logit bits; speeds are not shown",
-                          report.differing_tokens, report.differing_logit_bits), "bench", "kvasir verify, for the table");
+                          report.differing_tokens, report.differing_logit_bits),
+              "bench", "kvasir verify, for the table");
 }
 
 class Bencher {
@@ -88,8 +89,12 @@ class Bencher {
       KVASIR_TRY(const double s, (this->*seconds)());
       if (i > 0) rates.push_back(tokens / s);  // the first one warms up
     }
-    return BenchTest{std::move(name), engine_->threads(), median(rates), *std::min_element(rates.begin(), rates.end()),
-                     *std::max_element(rates.begin(), rates.end()), 0};
+    return BenchTest{std::move(name),
+                     engine_->threads(),
+                     median(rates),
+                     *std::min_element(rates.begin(), rates.end()),
+                     *std::max_element(rates.begin(), rates.end()),
+                     0};
   }
 
   Result<Session> deep_session(StepOutput* out) {
@@ -126,8 +131,8 @@ class Bencher {
 
   double bytes_per_step() const {
     const ModelInfo& info = model_->info();
-    const size_t kv = model_->network().family().cache_needs(model_->network().config()).layers *
-                      size_t{8} * static_cast<size_t>(info.kv_heads) * static_cast<size_t>(info.head_dim);
+    const size_t kv = model_->network().family().cache_needs(model_->network().config()).layers * size_t{8} *
+                      static_cast<size_t>(info.kv_heads) * static_cast<size_t>(info.head_dim);
     return static_cast<double>(info.weights_bytes) + static_cast<double>(kv) * (o_.depth + o_.generate / 2.0);
   }
 
@@ -145,8 +150,9 @@ Result<BenchReport> bench(const std::shared_ptr<const Model>& model, const Bench
     return fail("a negative length or no repeats", "bench", "-p 512 -n 128 -d 0 -r 5");
   const int ctx = o.session.ctx > 0 ? o.session.ctx : model->info().max_ctx;
   if (int64_t{o.depth} + std::max(o.prompt, o.generate) > ctx)
-    return fail(fmt::format("{} + {} positions do not fit the context of {}", o.depth, std::max(o.prompt, o.generate), ctx),
-                "bench", "smaller -p, -n or -d, or a larger --ctx");
+    return fail(
+        fmt::format("{} + {} positions do not fit the context of {}", o.depth, std::max(o.prompt, o.generate), ctx),
+        "bench", "smaller -p, -n or -d, or a larger --ctx");
   if (o.progress) o.progress("verifying");
   KVASIR_CHECK(verify_first(model, o, o.threads.front()));
   BenchReport report;

@@ -23,7 +23,8 @@ struct EngineImpl {
  private:
   Result<void> reserve(std::span<const Feed> feeds);
   /// The next chunk of every session that lacks positions, and which feed each belongs to.
-  std::vector<BatchItem> next_items(std::span<const Feed> feeds, std::span<const int> before, std::vector<size_t>* owners);
+  std::vector<BatchItem> next_items(std::span<const Feed> feeds, std::span<const int> before,
+                                    std::vector<size_t>* owners);
 };
 
 }  // namespace kvasir

@@ -104,10 +104,14 @@ Result<Generation> generate(Engine& engine, Session& session, std::span<const in
       break;
     }
     sink.push(id);
-    if (sink.stopped()) g.stop_reason = "stop";
-    else if (sink.cancelled()) g.stop_reason = "cancelled";
-    else if (static_cast<int>(g.tokens.size()) == options.max_tokens || session.pos() == session.ctx()) g.stop_reason = "length";
-    else KVASIR_CHECK(engine.prefill(session, {&id, 1}, &out));
+    if (sink.stopped())
+      g.stop_reason = "stop";
+    else if (sink.cancelled())
+      g.stop_reason = "cancelled";
+    else if (static_cast<int>(g.tokens.size()) == options.max_tokens || session.pos() == session.ctx())
+      g.stop_reason = "length";
+    else
+      KVASIR_CHECK(engine.prefill(session, {&id, 1}, &out));
   }
   const double end = now_seconds();
   sink.finish();

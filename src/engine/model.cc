@@ -82,7 +82,8 @@ Result<std::shared_ptr<const Tokenizer>> open_tokenizer(const fs::path& path, bo
 Result<WeightMode> choose_mode(const std::string& asked, size_t bytes) {
   if (asked == "resident") return WeightMode::resident;
   if (asked == "mapped") return WeightMode::mapped;
-  if (asked != "auto") return fail(fmt::format("\"{}\" is not a weight mode", asked), "--weights", "auto, resident, mapped");
+  if (asked != "auto")
+    return fail(fmt::format("\"{}\" is not a weight mode", asked), "--weights", "auto, resident, mapped");
   return bytes <= available_memory_bytes() / 2 ? WeightMode::resident : WeightMode::mapped;
 }
 
@@ -108,7 +109,8 @@ Result<std::string> find_model(const std::string& name) {
   if (fs::exists(name, ec)) return name;
   if (name.find('/') == std::string::npos)
     for (const fs::path& folder : model_folders())
-      if (fs::exists(folder / name / "config.json", ec) || fs::is_regular_file(folder / name, ec)) return fs::weakly_canonical(folder / name, ec).string();
+      if (fs::exists(folder / name / "config.json", ec) || fs::is_regular_file(folder / name, ec))
+        return fs::weakly_canonical(folder / name, ec).string();
   return fail("no such model", name, "a path, or the name of a model that ships with Kvasir: tales, tales-gpt2");
 }
 
@@ -138,15 +140,26 @@ Result<std::shared_ptr<const Model>> Model::open(const std::string& name_or_path
     KVASIR_TRY(model->tokenizer_, open_tokenizer(files.tokenizer, files.llama2c, config.vocab));
   }
   for (const auto& file : files.tensors.files) model->files_.push_back(file->path().string());
-  KVASIR_TRY(model->network_, Network::load(*family, config, std::make_shared<TensorDir>(std::move(files.tensors)), mode, path));
+  KVASIR_TRY(model->network_,
+             Network::load(*family, config, std::make_shared<TensorDir>(std::move(files.tensors)), mode, path));
 
   const Network& net = *model->network_;
-  model->info_ = {.name = fs::path(path).filename().string(), .path = path, .family = config.family,
-                  .weight_type = std::string(net.weight_type()), .layers = config.layers, .hidden = config.hidden,
-                  .heads = config.heads, .kv_heads = config.kv_heads, .head_dim = config.head_dim, .ffn = config.ffn,
-                  .vocab = config.vocab, .max_ctx = config.max_ctx, .parameters = net.parameters(),
+  model->info_ = {.name = fs::path(path).filename().string(),
+                  .path = path,
+                  .family = config.family,
+                  .weight_type = std::string(net.weight_type()),
+                  .layers = config.layers,
+                  .hidden = config.hidden,
+                  .heads = config.heads,
+                  .kv_heads = config.kv_heads,
+                  .head_dim = config.head_dim,
+                  .ffn = config.ffn,
+                  .vocab = config.vocab,
+                  .max_ctx = config.max_ctx,
+                  .parameters = net.parameters(),
                   .weights_bytes = net.weights_bytes(),
-                  .weights_mode = mode == WeightMode::resident ? "resident" : "mapped", .bos = config.bos,
+                  .weights_mode = mode == WeightMode::resident ? "resident" : "mapped",
+                  .bos = config.bos,
                   .eos = config.eos};
   return model;
 }

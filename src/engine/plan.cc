@@ -6,7 +6,6 @@
 
 #include <fmt/format.h>
 
-
 #include "arch/network.h"
 #include "engine/session_shape.h"
 
@@ -52,8 +51,12 @@ Result<Subject> from_config(const PlanRequest& request) {
   s.name = request.model;
   KVASIR_TRY(std::string dtype, view.get_string_or("torch_dtype", "float16"));
   if (!request.dtype.empty()) dtype = request.dtype;
-  const Codec* type = find_codec(dtype == "float32" ? "f32" : dtype == "bfloat16" ? "bf16" : dtype == "float16" ? "f16" : dtype);
-  if (type == nullptr) return fail(fmt::format("weight type \"{}\" is not known", dtype), "--dtype", "f32, f16 or bf16");
+  const Codec* type = find_codec(dtype == "float32"    ? "f32"
+                                 : dtype == "bfloat16" ? "bf16"
+                                 : dtype == "float16"  ? "f16"
+                                                       : dtype);
+  if (type == nullptr)
+    return fail(fmt::format("weight type \"{}\" is not known", dtype), "--dtype", "f32, f16 or bf16");
   count_weights(*type, &s);
   return s;
 }
@@ -77,8 +80,8 @@ std::vector<std::string> explain(const PlanReport& r, const CacheShape& shape, i
                        codec.block_bytes, static_cast<size_t>(shape.kv_heads) * codec.row_bytes(shape.head_dim));
   };
   return {row("K", *shape.k), row("V", *shape.v),
-          fmt::format("a token = {} layers x ({} + {}) B = {} B", shape.layers, shape.k_row_bytes(), shape.v_row_bytes(),
-                      r.kv_bytes_per_token),
+          fmt::format("a token = {} layers x ({} + {}) B = {} B", shape.layers, shape.k_row_bytes(),
+                      shape.v_row_bytes(), r.kv_bytes_per_token),
           fmt::format("a sequence of {} = {} positions ({}) x {} B = {} B", r.chat, capacity, r.layout,
                       r.kv_bytes_per_token, r.kv_bytes)};
 }

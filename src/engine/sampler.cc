@@ -105,8 +105,10 @@ Result<int> sample(std::span<const float> logits, const SamplingParams& p, std::
   if (p.temperature == 0) return std::min_element(all.begin(), all.end(), better)->id;
   const size_t k = p.top_k > 0 ? std::min(all.size(), static_cast<size_t>(p.top_k)) : all.size();
   const auto end = all.begin() + static_cast<std::ptrdiff_t>(k);
-  if (end == all.end()) std::sort(all.begin(), end, better);  // several times faster than partial_sort of everything
-  else std::partial_sort(all.begin(), end, all.end(), better);
+  if (end == all.end())
+    std::sort(all.begin(), end, better);  // several times faster than partial_sort of everything
+  else
+    std::partial_sort(all.begin(), end, all.end(), better);
   const std::span<const Candidate> sorted(all.data(), k);
   return draw(sorted.first(nucleus(sorted, p)), p.temperature, uniform(p.seed, choice, position));
 }

@@ -94,7 +94,8 @@ Result<void> check(const Model& model, const VerifyOptions& o) {
   for (const auto& prompt : o.prompts)
     if (prompt.size() + static_cast<size_t>(o.new_tokens) > static_cast<size_t>(ctx))
       return fail(fmt::format("a prompt of {} tokens and {} more do not fit the context of {}", prompt.size(),
-                              o.new_tokens, ctx), "-n", "fewer tokens or a larger --ctx");
+                              o.new_tokens, ctx),
+                  "-n", "fewer tokens or a larger --ctx");
   return {};
 }
 
@@ -135,11 +136,11 @@ Result<VerifyReport> verify(const std::shared_ptr<const Model>& model, const Ver
   const std::vector<Setting> settings = all_settings(o);
   if (o.progress) o.progress(0, settings.size(), "reference: recomputing every token");
   std::vector<Trajectory> reference(o.prompts.size());
-  KVASIR_CHECK(run_setting(model, {none, 1, 0, 1, o.prompts.size()}, o,
-                           [&](size_t prompt, int, std::span<const float> logits, int id) {
-                             reference[prompt].ids.push_back(id);
-                             reference[prompt].logits.insert(reference[prompt].logits.end(), logits.begin(), logits.end());
-                           }));
+  KVASIR_CHECK(run_setting(
+      model, {none, 1, 0, 1, o.prompts.size()}, o, [&](size_t prompt, int, std::span<const float> logits, int id) {
+        reference[prompt].ids.push_back(id);
+        reference[prompt].logits.insert(reference[prompt].logits.end(), logits.begin(), logits.end());
+      }));
   VerifyReport report;
   report.prompts = static_cast<int>(o.prompts.size());
   report.tokens = report.prompts * o.new_tokens;

@@ -58,14 +58,17 @@ struct Share {
 const Kernels& kernels_for(CpuTarget target) {
   switch (target) {
 #if defined(__x86_64__)
-    case CpuTarget::avx2: return kAvx2Kernels;
-    case CpuTarget::avx512: return kAvx512Kernels;
+    case CpuTarget::avx2:
+      return kAvx2Kernels;
+    case CpuTarget::avx512:
+      return kAvx512Kernels;
 #else
     case CpuTarget::avx2:
     case CpuTarget::avx512:
 #endif
     case CpuTarget::neon:
-    case CpuTarget::scalar: break;
+    case CpuTarget::scalar:
+      break;
   }
   return kScalarKernels;
 }

@@ -24,7 +24,7 @@ struct MatmulArgs {
   DecodeFn decode = nullptr;
   int block_elems = 1, block_bytes = 0;  // of the codec; for `decoded` only
   int64_t rows = 0, cols = 0;            // outputs, inputs
-  const float* x = nullptr;    // [tokens][x_stride]
+  const float* x = nullptr;              // [tokens][x_stride]
   int64_t x_stride = 0;
   float* y = nullptr;  // [tokens][y_stride]
   int64_t y_stride = 0;
@@ -45,25 +45,27 @@ inline constexpr int kMaxBlockElems = 256;
 /// The most tokens of one attend() call.
 inline constexpr int kMaxAttendTokens = 32;
 
-/// Causal attention of `tokens` consecutive positions and one KV head over tiles, for the `group` query heads it serves.
+/// Causal attention of `tokens` consecutive positions and one KV head over tiles, for the `group` query heads it
+/// serves.
 struct AttendArgs {
   const Tile* tiles = nullptr;  // ascending
   int tile_count = 0;
   int head_dim = 0, group = 0, tokens = 0;
-  int first_pos = 0;               // position of token 0; token t sees positions <= first_pos + t
-  float scale = 0;                 // applied after the dot
-  size_t k_offset = 0, v_offset = 0;  // bytes from a row's start to this KV head
+  int first_pos = 0;                                // position of token 0; token t sees positions <= first_pos + t
+  float scale = 0;                                  // applied after the dot
+  size_t k_offset = 0, v_offset = 0;                // bytes from a row's start to this KV head
   DecodeFn decode_k = nullptr, decode_v = nullptr;  // null: rows are f32
-  const float* q = nullptr;        // [tokens][q_stride], the group's heads one after the other
-  float* out = nullptr;            // [tokens][out_stride], likewise
+  const float* q = nullptr;                         // [tokens][q_stride], the group's heads one after the other
+  float* out = nullptr;                             // [tokens][out_stride], likewise
   int64_t q_stride = 0, out_stride = 0;
-  float* scratch = nullptr;        // attend_scratch_floats(...) floats
+  float* scratch = nullptr;  // attend_scratch_floats(...) floats
 };
 
 /// Scratch of one attend() call.
 constexpr int64_t attend_scratch_floats(int head_dim, int group, int tokens) {
   const int64_t queries = static_cast<int64_t>(group) * tokens;
-  return 2 * int64_t{kTilePositions} * head_dim + queries * (head_dim + 2) + int64_t{group} * (kTilePositions + head_dim + 2);
+  return 2 * int64_t{kTilePositions} * head_dim + queries * (head_dim + 2) +
+         int64_t{group} * (kTilePositions + head_dim + 2);
 }
 
 /// Rotates `heads` heads of one row by the angles whose cosines and sines are given, head_dim / 2 of each.
@@ -92,6 +94,8 @@ struct Kernels {
   void (*add)(float* x, const float* y, int64_t n);
   /// Runs `rounds` rounds of independent FMAs in registers; returns the operations done (two per FMA). For measuring.
   double (*fma_flops)(int64_t rounds);
+  /// Reads n floats as fast as it can; returns some sum of them. For measuring.
+  float (*read_all)(const float* x, int64_t n);
 };
 
 extern const Kernels kScalarKernels;

@@ -30,7 +30,8 @@ void widen_row(const MatmulArgs& a, int64_t r, float* row) {
 void matmul_one_row(const MatmulArgs& a, int64_t r, const float* row) {
   for (int t = 0; t < a.tokens; ++t) {
     const float* x = a.x + t * a.x_stride;
-    const float dot = dot_lanes(a.cols, [&](int64_t i) { return row[i]; }, [&](int64_t i) { return x[i]; });
+    const float dot = dot_lanes(
+        a.cols, [&](int64_t i) { return row[i]; }, [&](int64_t i) { return x[i]; });
     a.y[t * a.y_stride + r] = a.bias != nullptr ? dot + a.bias[r] : dot;
   }
 }
@@ -66,8 +67,8 @@ TileState attend_tile(const AttendArgs& a, const Tile& tile, uint64_t live, cons
   for (int i = 0; i < kTilePositions; ++i) {
     if ((live >> i & 1) == 0) continue;
     const auto k = decode_row(tile.k + static_cast<size_t>(i) * tile.k_stride + a.k_offset, a.decode_k, a.head_dim);
-    const float dot = dot_lanes(a.head_dim, [&](int64_t d) { return q[d]; },
-                                [&](int64_t d) { return k[static_cast<size_t>(d)]; });
+    const float dot = dot_lanes(
+        a.head_dim, [&](int64_t d) { return q[d]; }, [&](int64_t d) { return k[static_cast<size_t>(d)]; });
     scores[i] = dot * a.scale;
     state.m = scores[i] > state.m ? scores[i] : state.m;
   }
@@ -102,8 +103,10 @@ void attend_query(const AttendArgs& a, int t, int h) {
     const uint64_t live = tile.live & live_below(tile.first, a.first_pos + t + 1);
     if (live == 0) continue;
     TileState one = attend_tile(a, tile, live, q);
-    if (first) all = one;
-    else merge(all, one);
+    if (first)
+      all = one;
+    else
+      merge(all, one);
     first = false;
   }
   for (int d = 0; d < a.head_dim; ++d) out[d] = all.o[static_cast<size_t>(d)] / all.l;
@@ -138,7 +141,8 @@ void rms_norm(const float* x, const float* gain, float eps, float* y, int64_t n)
 }
 
 void layer_norm(const float* x, const float* gain, const float* bias, float eps, float* y, int64_t n) {
-  const float sum = dot_lanes(n, [&](int64_t i) { return x[i]; }, [](int64_t) { return 1.0f; });
+  const float sum = dot_lanes(
+      n, [&](int64_t i) { return x[i]; }, [](int64_t) { return 1.0f; });
   const float mean = sum / static_cast<float>(n);
   const float scale = 1.0f / std::sqrt(square_mean(x, mean, n) + eps);
   for (int64_t i = 0; i < n; ++i) y[i] = std::fma((x[i] - mean) * scale, gain[i], bias[i]);
@@ -162,8 +166,15 @@ double fma_flops(int64_t rounds) {
   return static_cast<double>(rounds / 16) * 2;
 }
 
+float read_all(const float* x, int64_t n) {
+  float sum = 0;
+  for (int64_t i = 0; i < n; ++i) sum += x[i];
+  return sum;
+}
+
 }  // namespace
 
-const Kernels kScalarKernels{"scalar", matmul, attend, rope, rms_norm, layer_norm, silu_mul, gelu, add, fma_flops};
+const Kernels kScalarKernels{"scalar", matmul, attend, rope,      rms_norm, layer_norm,
+                             silu_mul, gelu,   add,    fma_flops, read_all};
 
 }  // namespace kvasir

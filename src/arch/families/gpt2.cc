@@ -36,7 +36,8 @@ Result<ModelConfig> parse_config(const ConfigView& view) {
   KVASIR_TRY(const int64_t ctx, view.get_int_or("n_positions", 1024, 1, 1 << 24));
   KVASIR_TRY(const double eps, view.get_number_or("layer_norm_epsilon", 1e-5, 0.0, 1.0));
   if (hidden % heads != 0)
-    return fail(std::to_string(hidden) + " channels do not divide into " + std::to_string(heads) + " heads", view.where());
+    return fail(std::to_string(hidden) + " channels do not divide into " + std::to_string(heads) + " heads",
+                view.where());
   c.family = family_gpt2.name;
   c.hidden = static_cast<int>(hidden);
   c.layers = static_cast<int>(layers);

@@ -13,7 +13,24 @@ extern const Family family_llama;
 
 namespace {
 
-enum LayerRole { kAttnNorm, kQ, kK, kV, kO, kMlpNorm, kGate, kUp, kDown, kQBias, kKBias, kVBias, kOBias, kGateBias, kUpBias, kDownBias };
+enum LayerRole {
+  kAttnNorm,
+  kQ,
+  kK,
+  kV,
+  kO,
+  kMlpNorm,
+  kGate,
+  kUp,
+  kDown,
+  kQBias,
+  kKBias,
+  kVBias,
+  kOBias,
+  kGateBias,
+  kUpBias,
+  kDownBias
+};
 enum HeadRole { kFinalNorm, kHead };
 
 Result<ModelConfig> parse_config(const ConfigView& view) {
@@ -93,7 +110,8 @@ void layer(Pass& pass, int l, const Weights& w) {
   const ModelConfig& c = pass.config();
   Rows h = rms_norm(pass, pass.x, w.vec(kAttnNorm));
   pass.trace(l, "attention_norm", h);
-  auto [q, k, v] = linears<3>(pass, h, {{{w.mat(kQ), w.vec(kQBias)}, {w.mat(kK), w.vec(kKBias)}, {w.mat(kV), w.vec(kVBias)}}});
+  auto [q, k, v] =
+      linears<3>(pass, h, {{{w.mat(kQ), w.vec(kQBias)}, {w.mat(kK), w.vec(kKBias)}, {w.mat(kV), w.vec(kVBias)}}});
   rope(pass, q, c.heads);
   rope(pass, k, c.kv_heads);
   pass.trace(l, "q", q), pass.trace(l, "k", k), pass.trace(l, "v", v);

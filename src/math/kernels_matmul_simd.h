@@ -1,0 +1,266 @@
+// Dots and matrix products over V16; part of kernels_simd.h, which says how it is compiled.
+#pragma once
+
+#include "math/kernels.h"
+
+// Loops over accumulators must unroll whole, or the accumulators live in memory; GCC stops at 16 by itself.
+#define KVASIR_UNROLL _Pragma("GCC unroll 32")
+
+namespace KVASIR_SIMD_NS {
+namespace {
+
+using kvasir::kFewTokens;
+using kvasir::kPanelRows;
+using kvasir::MatmulArgs;
+using kvasir::RowKind;
+
+// ---- rows of each storage type: element i of a row, 16 at a time ------------------------------------------------
+
+struct RowsF32 {
+  static constexpr int kBytes = 4;
+  static inline V16 at(const std::byte* row, int64_t i) { return load(reinterpret_cast<const float*>(row) + i); }
+  static inline V16 at_n(const std::byte* row, int64_t i, int n) {
+    return load_n(reinterpret_cast<const float*>(row) + i, n);
+  }
+};
+struct RowsF16 {
+  static constexpr int kBytes = 2;
+  static inline V16 at(const std::byte* row, int64_t i) { return load_f16(row + 2 * i); }
+  static inline V16 at_n(const std::byte* row, int64_t i, int n) { return load_f16_n(row + 2 * i, n); }
+};
+struct RowsBF16 {
+  static constexpr int kBytes = 2;
+  static inline V16 at(const std::byte* row, int64_t i) { return load_bf16(row + 2 * i); }
+  static inline V16 at_n(const std::byte* row, int64_t i, int n) { return load_bf16_n(row + 2 * i, n); }
+};
+
+inline const std::byte* bytes_of(const float* p) { return reinterpret_cast<const std::byte*>(p); }
+
+// ---- dots ------------------------------------------------------------------------------------------------------
+
+// out[i] = fold(acc[i]); sixteen at a time by transposition, which keeps each fold's association.
+template <int N>
+inline void fold_all(const V16* acc, float* out) {
+  int i = 0;
+  for (; i + 16 <= N; i += 16) store(out + i, fold16(acc + i));
+  if (N - i > 4) {
+    V16 rest[16];
+    KVASIR_UNROLL
+    for (int j = 0; j < 16; ++j) rest[j] = i + j < N ? acc[i + j] : zero();
+    store_n(out + i, fold16(rest), N - i);
+  } else {
+    for (; i < N; ++i) out[i] = fold(acc[i]);
+  }
+}
+
+constexpr int kPrefetchBytes = 8192;
+
+// R rows by C tokens; out[r * C + c].
+template <class Rows, int R, int C>
+inline void dot_tile(const std::byte* w, size_t row_bytes, const float* x, int64_t x_stride, int64_t k, float* out) {
+  V16 acc[R * C];
+  KVASIR_UNROLL
+  for (int i = 0; i < R * C; ++i) acc[i] = zero();
+  int64_t i = 0;
+  for (; i + 16 <= k; i += 16) {
+    V16 xv[C];
+    KVASIR_UNROLL
+    for (int c = 0; c < C; ++c) xv[c] = load(x + c * x_stride + i);
+    KVASIR_UNROLL
+    for (int r = 0; r < R; ++r) {
+      const std::byte* row = w + static_cast<size_t>(r) * row_bytes;
+      const V16 wv = Rows::at(row, i);
+      if constexpr (C <= kFewTokens) prefetch(row + i * Rows::kBytes + kPrefetchBytes);
+      KVASIR_UNROLL
+      for (int c = 0; c < C; ++c) acc[r * C + c] = fma(wv, xv[c], acc[r * C + c]);
+    }
+  }
+  if (const int n = static_cast<int>(k - i); n > 0) {
+    V16 xv[C];
+    KVASIR_UNROLL
+    for (int c = 0; c < C; ++c) xv[c] = load_n(x + c * x_stride + i, n);
+    KVASIR_UNROLL
+    for (int r = 0; r < R; ++r) {
+      const V16 wv = Rows::at_n(w + static_cast<size_t>(r) * row_bytes, i, n);
+      KVASIR_UNROLL
+      for (int c = 0; c < C; ++c) acc[r * C + c] = fma_n(wv, xv[c], acc[r * C + c], n);
+    }
+  }
+  fold_all<R * C>(acc, out);
+}
+
+template <int R, int C>
+inline void write_tile(const MatmulArgs& a, int64_t row, int token, const float* out) {
+  KVASIR_UNROLL
+  for (int c = 0; c < C; ++c) KVASIR_UNROLL
+  for (int r = 0; r < R; ++r) {
+    const float dot = out[r * C + c];
+    a.y[(token + c) * a.y_stride + row + r] = a.bias != nullptr ? dot + a.bias[row + r] : dot;
+  }
+}
+
+// ---- matmul: few tokens, rows straight from the file's form -----------------------------------------------------
+
+template <class Rows, int R, int C>
+inline void few_rows(const MatmulArgs& a) {
+  float out[R * C];
+  int64_t r = a.row_begin;
+  for (; r + R <= a.row_end; r += R) {
+    dot_tile<Rows, R, C>(a.w + static_cast<size_t>(r) * a.row_bytes, a.row_bytes, a.x, a.x_stride, a.cols, out);
+    write_tile<R, C>(a, r, 0, out);
+  }
+  for (; r < a.row_end; ++r) {
+    dot_tile<Rows, 1, C>(a.w + static_cast<size_t>(r) * a.row_bytes, a.row_bytes, a.x, a.x_stride, a.cols, out);
+    write_tile<1, C>(a, r, 0, out);
+  }
+}
+
+template <class Rows>
+void matmul_few(const MatmulArgs& a) {
+  switch (a.tokens) {
+    case 1:
+      return few_rows<Rows, kFewRows1, 1>(a);
+    case 2:
+      return few_rows<Rows, kFewRows2, 2>(a);
+    case 3:
+      return few_rows<Rows, kFewRows3, 3>(a);
+    case 4:
+      return few_rows<Rows, kFewRows4, 4>(a);
+  }
+}
+
+// Conv1D [in][out]: a vector spans 16 outputs and the accumulator index is k mod 16, so lane and index change places
+// and every sum keeps its order.
+template <class Rows>
+inline void conv1d_columns(const MatmulArgs& a, int64_t r, int n, int token) {
+  V16 acc[16];
+  KVASIR_UNROLL
+  for (int j = 0; j < 16; ++j) acc[j] = zero();
+  const float* x = a.x + token * a.x_stride;
+  const std::byte* w = a.w;
+  int64_t k = 0;
+  for (; k + 16 <= a.cols; k += 16, w += 16 * a.row_bytes) KVASIR_UNROLL
+  for (int j = 0; j < 16; ++j) {
+    const std::byte* row = w + static_cast<size_t>(j) * a.row_bytes;
+    const V16 wv = n == 16 ? Rows::at(row, r) : Rows::at_n(row, r, n);
+    acc[j] = fma(wv, set1(x[k + j]), acc[j]);
+  }
+  for (int j = 0; k + j < a.cols; ++j)
+    acc[j] = fma(Rows::at_n(w + static_cast<size_t>(j) * a.row_bytes, r, n), set1(x[k + j]), acc[j]);
+  for (int step = 8; step > 0; step /= 2)
+    for (int j = 0; j < step; ++j) acc[j] = acc[j] + acc[j + step];
+  const V16 y = a.bias != nullptr ? acc[0] + load_n(a.bias + r, n) : acc[0];
+  store_n(a.y + token * a.y_stride + r, y, n);
+}
+
+template <class Rows>
+void conv1d_few(const MatmulArgs& a) {
+  for (int64_t r = a.row_begin; r < a.row_end; r += 16)
+    for (int t = 0; t < a.tokens; ++t)
+      conv1d_columns<Rows>(a, r, static_cast<int>(a.row_end - r < 16 ? a.row_end - r : 16), t);
+}
+
+// ---- matmul: many tokens over a panel of weights widened once ---------------------------------------------------
+
+template <class Rows>
+void widen_rows(const MatmulArgs& a, int64_t row, int n) {
+  for (int r = 0; r < n; ++r) {
+    const std::byte* src = a.w + static_cast<size_t>(row + r) * a.row_bytes;
+    float* dst = a.panel + r * a.cols;
+    int64_t i = 0;
+    for (; i + 16 <= a.cols; i += 16) store(dst + i, Rows::at(src, i));
+    if (i < a.cols) store_n(dst + i, Rows::at_n(src, i, static_cast<int>(a.cols - i)), static_cast<int>(a.cols - i));
+  }
+}
+
+template <class Rows>
+void widen_columns(const MatmulArgs& a, int64_t row, int n) {
+  for (int64_t k = 0; k < a.cols; ++k) {
+    const std::byte* src = a.w + static_cast<size_t>(k) * a.row_bytes;
+    float lanes[16];
+    for (int r = 0; r < n; r += 16) {
+      const int m = n - r < 16 ? n - r : 16;
+      store_n(lanes, Rows::at_n(src, row + r, m), m);
+      for (int j = 0; j < m; ++j) a.panel[(r + j) * a.cols + k] = lanes[j];
+    }
+  }
+}
+
+template <int R, int C>
+inline void panel_tile(const MatmulArgs& a, int64_t row, int r, int token) {
+  float out[R * C];
+  dot_tile<RowsF32, R, C>(bytes_of(a.panel + r * a.cols), static_cast<size_t>(a.cols) * 4, a.x + token * a.x_stride,
+                          a.x_stride, a.cols, out);
+  write_tile<R, C>(a, row + r, token, out);
+}
+
+template <int C>
+inline void panel_rows(const MatmulArgs& a, int64_t row, int n, int token) {
+  int r = 0;
+  for (; r + kTileRows <= n; r += kTileRows) panel_tile<kTileRows, C>(a, row, r, token);
+  for (; r < n; ++r) panel_tile<1, C>(a, row, r, token);
+}
+
+// All tokens over panel rows [0, n), which are weight rows [row, row + n).
+void matmul_panel(const MatmulArgs& a, int64_t row, int n) {
+  int t = 0;
+  for (; t + kTileTokens <= a.tokens; t += kTileTokens) panel_rows<kTileTokens>(a, row, n, t);
+  for (; t < a.tokens; ++t) panel_rows<1>(a, row, n, t);
+}
+
+template <class Rows>
+void matmul_rows(const MatmulArgs& a) {
+  if (a.tokens <= kFewTokens) return a.conv1d ? conv1d_few<Rows>(a) : matmul_few<Rows>(a);
+  for (int64_t row = a.row_begin; row < a.row_end; row += kPanelRows) {
+    const int n = static_cast<int>(a.row_end - row < kPanelRows ? a.row_end - row : kPanelRows);
+    if (a.conv1d)
+      widen_columns<Rows>(a, row, n);
+    else
+      widen_rows<Rows>(a, row, n);
+    matmul_panel(a, row, n);
+  }
+}
+
+void decode_rows(const MatmulArgs& a, int64_t row, int n) {
+  for (int r = 0; r < n; ++r) a.decode(a.w + static_cast<size_t>(row + r) * a.row_bytes, a.panel + r * a.cols, a.cols);
+}
+
+// The whole blocks of every stored row that hold columns [row, row + n).
+void decode_columns(const MatmulArgs& a, int64_t row, int n) {
+  float values[kPanelRows + 2 * kvasir::kMaxBlockElems];
+  const int64_t block = row / a.block_elems, end = (row + n + a.block_elems - 1) / a.block_elems;
+  const std::byte* src = a.w + static_cast<size_t>(block) * static_cast<size_t>(a.block_bytes);
+  const float* wanted = values + (row - block * a.block_elems);
+  for (int64_t k = 0; k < a.cols; ++k) {
+    a.decode(src + static_cast<size_t>(k) * a.row_bytes, values, (end - block) * a.block_elems);
+    for (int r = 0; r < n; ++r) a.panel[r * a.cols + k] = wanted[r];
+  }
+}
+
+// A storage type without a loader of its own: the codec widens the panel.
+void matmul_decoded(const MatmulArgs& a) {
+  for (int64_t row = a.row_begin; row < a.row_end; row += kPanelRows) {
+    const int n = static_cast<int>(a.row_end - row < kPanelRows ? a.row_end - row : kPanelRows);
+    if (a.conv1d)
+      decode_columns(a, row, n);
+    else
+      decode_rows(a, row, n);
+    matmul_panel(a, row, n);
+  }
+}
+
+void matmul(const MatmulArgs& a) {
+  switch (a.kind) {
+    case RowKind::f32:
+      return matmul_rows<RowsF32>(a);
+    case RowKind::f16:
+      return matmul_rows<RowsF16>(a);
+    case RowKind::bf16:
+      return matmul_rows<RowsBF16>(a);
+    case RowKind::decoded:
+      return matmul_decoded(a);
+  }
+}
+
+}  // namespace
+}  // namespace KVASIR_SIMD_NS
