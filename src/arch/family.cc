@@ -12,6 +12,10 @@ namespace kvasir {
 #include "generated/families.inc"
 #undef KVASIR_ENTRY
 
+CacheShape uniform_cache(const ModelConfig& c) {
+  return {.layers = c.layers, .kv_heads = c.kv_heads, .head_dim = c.head_dim, .max_ctx = c.max_ctx};
+}
+
 std::span<const Family* const> families() {
 #define KVASIR_ENTRY(name) &family_##name,
   static const Family* const list[] = {

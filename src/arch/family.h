@@ -63,6 +63,9 @@ struct Family {
   Rows (*final_norm)(Pass& pass, Rows x, const Weights& w);
 };
 
+/// The needs of a model whose layers all store the same.
+CacheShape uniform_cache(const ModelConfig& config);
+
 std::span<const Family* const> families();
 /// By "model_type". Errors: an unknown one, with the list of known ones.
 Result<const Family*> find_family(const ConfigView& view);

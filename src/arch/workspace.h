@@ -1,7 +1,7 @@
 // Memory for activations: handed out in order, taken back to a mark, kept between passes.
 #pragma once
 
-#include <algorithm>
+#include <cassert>
 #include <cstddef>
 #include <vector>
 
@@ -31,6 +31,7 @@ class Workspace {
   Rows take(int n, int64_t cols) {
     Rows rows{reinterpret_cast<float*>(buffer_.data()) + used_, n, cols, cols};
     used_ += floats_for(n, cols);
+    assert(used_ * sizeof(float) <= buffer_.bytes());
     return rows;
   }
   size_t mark() const { return used_; }

@@ -31,16 +31,19 @@ void ModelArgs::add(CLI::App& app) {
   app.add_option("--tokenizer", options.tokenizer, "tokenizer file, where it is not beside the model");
 }
 
+void add_kv_types(CLI::App& app, SessionOptions& session) {
+  app.add_option("--ctk,--cache-type-k", session.kv_type_k, "type of K (also -ctk)")->capture_default_str();
+  app.add_option("--ctv,--cache-type-v", session.kv_type_v, "type of V (also -ctv)")->capture_default_str();
+  const auto both = [&session](const std::string& type) { session.kv_type_k = session.kv_type_v = type; };
+  app.add_option_function<std::string>("--kv-type", both, "type of both K and V");
+}
+
 void EngineArgs::add(CLI::App& app) {
   app.add_option("-t,--threads", engine.threads, "threads; 0: as many as this process may use cores");
   app.add_option("--prefill-chunk", engine.prefill_chunk, "prompt tokens in one pass")->capture_default_str();
   app.add_option("--cache", session.layout, "cache layout")->capture_default_str();
   app.add_option("-c,--ctx", session.ctx, "the most positions; 0: the model's limit");
-  app.add_option("--kv-type", "type of both K and V")->each([this](const std::string& type) {
-    session.kv_type_k = session.kv_type_v = type;
-  });
-  app.add_option("--ctk,--cache-type-k", session.kv_type_k, "type of K (also -ctk)")->capture_default_str();
-  app.add_option("--ctv,--cache-type-v", session.kv_type_v, "type of V (also -ctv)")->capture_default_str();
+  add_kv_types(app, session);
 }
 
 Result<std::vector<int>> encode(const Model& model, const std::string& text) {

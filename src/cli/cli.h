@@ -41,6 +41,9 @@ struct EngineArgs {
   void add(CLI::App& app);
 };
 
+/// -ctk, -ctv, --kv-type.
+void add_kv_types(CLI::App& app, SessionOptions& session);
+
 /// Ids of `text`; errors: a model without a tokenizer, an empty text.
 Result<std::vector<int>> encode(const Model& model, const std::string& text);
 /// "1,2,3" to ids. Errors: what is not a number.

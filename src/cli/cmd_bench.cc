@@ -81,9 +81,7 @@ void add(CLI::App& app, Run* run_command) {
   app.add_option("-t,--threads", a->bench.threads, "thread counts")->delimiter(',');
   app.add_option("--cache", a->bench.session.layout, "cache layout")->capture_default_str();
   app.add_option("-c,--ctx", a->bench.session.ctx, "the most positions; 0: the model's limit");
-  app.add_option("--kv-type", "type of both K and V")->each([a](const std::string& type) {
-    a->bench.session.kv_type_k = a->bench.session.kv_type_v = type;
-  });
+  add_kv_types(app, a->bench.session);
   app.add_option("--plot", a->plot, "measure step by step too, and write SVG and CSV into this folder");
   app.add_flag("--json", a->json, "one JSON object on stdout");
   app.footer(

@@ -73,11 +73,7 @@ void add(CLI::App& app, Run* run_command) {
   app.add_option("--cache", a->request.session.layout, "cache layout")->capture_default_str();
   app.add_option("-c,--ctx", a->request.session.ctx, "the most positions; 0: the model's limit");
   app.add_option("--chat", a->request.chat, "positions that a sequence uses; 0: all of --ctx");
-  app.add_option("--kv-type", "type of both K and V")->each([a](const std::string& type) {
-    a->request.session.kv_type_k = a->request.session.kv_type_v = type;
-  });
-  app.add_option("--ctk,--cache-type-k", a->request.session.kv_type_k, "type of K (also -ctk)");
-  app.add_option("--ctv,--cache-type-v", a->request.session.kv_type_v, "type of V (also -ctv)");
+  add_kv_types(app, a->request.session);
   app.add_option("--dtype", a->request.dtype, "weight type, for a bare config.json");
   app.add_option("--ram", a->ram, "bytes for the whole run: 512M, 8G");
   app.add_option("--kv-ram", a->kv_ram, "bytes for the cache alone");

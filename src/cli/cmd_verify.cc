@@ -96,9 +96,7 @@ void add(CLI::App& app, Run* run_command) {
       ->capture_default_str();
   app.add_option("--batches", a->verify.batches, "sequences in one pass")->delimiter(',')->capture_default_str();
   app.add_option("-c,--ctx", a->verify.session.ctx, "the most positions; 0: the model's limit");
-  app.add_option("--kv-type", "type of both K and V")->each([a](const std::string& type) {
-    a->verify.session.kv_type_k = a->verify.session.kv_type_v = type;
-  });
+  add_kv_types(app, a->verify.session);
   app.add_flag("--json", a->json, "one JSON object on stdout");
   app.footer(
       "Every layout, thread count, prefill chunk and batch size generates the same prompts; every logit must equal,\n"

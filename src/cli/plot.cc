@@ -99,9 +99,11 @@ Result<void> write_plots(const std::shared_ptr<const Model>& model, const BenchO
                                           fmt::format("concat copies {} positions in {} steps: {}",
                                                       with_commas(layouts[0].copied_rows), ctx, where),
                                           "layouts.csv", layouts)));
-  return gnuplot(folder, fmt::format("set output 'kv_bytes.svg'\nset key right bottom\nset title \"KV bytes held by one sequence: {}\"\n"
-                                     "set xlabel 'position'\nset ylabel 'KiB'\n{}",
-                                     where, curves("layouts.csv", layouts, 2, "/1024")));
+  return gnuplot(
+      folder,
+      fmt::format("set output 'kv_bytes.svg'\nset key right bottom\nset title \"KV bytes held by one sequence: {}\"\n"
+                  "set xlabel 'position'\nset ylabel 'KiB'\n{}",
+                  where, curves("layouts.csv", layouts, 2, "/1024")));
 }
 
 }  // namespace kvasir::cli

@@ -1,17 +1,16 @@
 // f16: IEEE binary16. Decoding is exact; encoding rounds to nearest even, saturates at +-65504 and counts it.
 #include <bit>
 #include <cmath>
-#include <cstring>
 
 #include "dtype/codec.h"
-#include "dtype/lanes.h"
+#include "dtype/two_bytes.h"
 
 namespace kvasir {
 namespace {
 
 constexpr float kMaxF16 = 65504.0f;
 
-float to_f32(uint16_t h) {
+float widen(uint16_t h) {
   const uint32_t sign = static_cast<uint32_t>(h & 0x8000u) << 16;
   const uint32_t exponent = (h >> 10) & 0x1fu, mantissa = h & 0x3ffu;
   if (exponent == 0) {  // zero or denormal: mantissa * 2^-24
@@ -39,39 +38,18 @@ uint16_t from_f32(float x) {
   return static_cast<uint16_t>(sign | ((rounded - (112u << 23)) >> 13));
 }
 
-uint16_t load_bits(const std::byte* row, int64_t i) {
-  uint16_t h;
-  std::memcpy(&h, row + static_cast<size_t>(i) * sizeof h, sizeof h);
-  return h;
+uint16_t narrow(float x, int64_t* saturated) {
+  if (!(std::fabs(x) > kMaxF16)) return from_f32(x);
+  ++*saturated;
+  return from_f32(std::copysign(kMaxF16, x));
 }
 
-int64_t encode(const float* src, std::byte* dst, int64_t n) {
-  int64_t saturated = 0;
-  for (int64_t i = 0; i < n; ++i) {
-    float x = src[i];
-    if (std::fabs(x) > kMaxF16) {
-      x = std::copysign(kMaxF16, x);
-      ++saturated;
-    }
-    const uint16_t h = from_f32(x);
-    std::memcpy(dst + static_cast<size_t>(i) * sizeof h, &h, sizeof h);
-  }
-  return saturated;
-}
-
-void decode(const std::byte* src, float* dst, int64_t n) {
-  for (int64_t i = 0; i < n; ++i) dst[i] = to_f32(load_bits(src, i));
-}
-
-float dot(const std::byte* row, const float* act, int64_t n) {
-  return dot_lanes(
-      n, [&](int64_t i) { return to_f32(load_bits(row, i)); }, [&](int64_t i) { return act[i]; });
-}
+using Rows = TwoByteRows<widen, narrow>;
 
 }  // namespace
 
 const Codec& codec_f16() {
-  static constexpr Codec codec{"f16", "F16", 1, 2, encode, decode, dot};
+  static constexpr Codec codec{"f16", "F16", 1, 2, Rows::encode, Rows::decode, Rows::dot};
   return codec;
 }
 

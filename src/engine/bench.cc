@@ -13,6 +13,7 @@
 #include "base/system.h"
 #include "cache/layout.h"
 #include "engine/limits.h"
+#include "engine/session_shape.h"
 
 namespace kvasir {
 namespace {
@@ -63,6 +64,8 @@ class Bencher {
 
   Result<void> run(int threads, BenchReport* report) {
     KVASIR_TRY(engine_, Engine::create(model_, {threads, o_.prefill_chunk}));
+    const Network& net = model_->network();
+    KVASIR_TRY(shape_, session_shape(net.family(), net.config(), o_.session));
     KVASIR_TRY(report->read_bytes_s, measure_read_bandwidth(threads));
     KVASIR_TRY(report->flops, measure_fma_rate(threads));
     const std::string at = o_.depth > 0 ? fmt::format(" @ d{}", o_.depth) : "";
@@ -129,16 +132,16 @@ class Bencher {
     return 2.0 * c.layers * (attention + mlp);
   }
 
+  // The weights once, and the history's rows at the middle of the test.
   double bytes_per_step() const {
-    const ModelInfo& info = model_->info();
-    const size_t kv = model_->network().family().cache_needs(model_->network().config()).layers * size_t{8} *
-                      static_cast<size_t>(info.kv_heads) * static_cast<size_t>(info.head_dim);
-    return static_cast<double>(info.weights_bytes) + static_cast<double>(kv) * (o_.depth + o_.generate / 2.0);
+    return static_cast<double>(model_->info().weights_bytes) +
+           static_cast<double>(shape_.position_bytes()) * (o_.depth + o_.generate / 2.0);
   }
 
   std::shared_ptr<const Model> model_;
   const BenchOptions& o_;
   std::unique_ptr<Engine> engine_;
+  CacheShape shape_;
 };
 
 }  // namespace

@@ -83,10 +83,6 @@ TensorTable tensor_table(const ModelConfig& c) {
   return table;
 }
 
-CacheShape cache_needs(const ModelConfig& c) {
-  return {.layers = c.layers, .kv_heads = c.kv_heads, .head_dim = c.head_dim, .max_ctx = c.max_ctx};
-}
-
 void embed(Pass& pass, const Weights& w) {
   embed_rows(pass, w.mat(kTokens), pass.x);
   add_position_rows(pass, w.mat(kPositions), pass.x);
@@ -129,7 +125,7 @@ const Family family_gpt2{.name = "gpt2",
                          .prefixes = kPrefixes,
                          .parse_config = parse_config,
                          .tensor_table = tensor_table,
-                         .cache_needs = cache_needs,
+                         .cache_needs = uniform_cache,
                          .embed = embed,
                          .layer = layer,
                          .final_norm = final_norm};

@@ -100,10 +100,6 @@ TensorTable tensor_table(const ModelConfig& c) {
   return table;
 }
 
-CacheShape cache_needs(const ModelConfig& c) {
-  return {.layers = c.layers, .kv_heads = c.kv_heads, .head_dim = c.head_dim, .max_ctx = c.max_ctx};
-}
-
 void embed(Pass& pass, const Weights& w) { embed_rows(pass, w.mat(0), pass.x); }
 
 void layer(Pass& pass, int l, const Weights& w) {
@@ -146,7 +142,7 @@ const Family family_llama{.name = "llama",
                           .prefixes = kPrefixes,
                           .parse_config = parse_config,
                           .tensor_table = tensor_table,
-                          .cache_needs = cache_needs,
+                          .cache_needs = uniform_cache,
                           .embed = embed,
                           .layer = layer,
                           .final_norm = final_norm};

@@ -1,0 +1,37 @@
+// Rows of 16-bit floats: what f16 and bf16 share once each has said how one value is widened and narrowed.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "dtype/lanes.h"
+
+namespace kvasir {
+
+/// kWiden is exact; kNarrow rounds and adds 1 to *saturated when the type cannot hold the value.
+template <float (*kWiden)(uint16_t), uint16_t (*kNarrow)(float, int64_t* saturated)>
+struct TwoByteRows {
+  static float at(const std::byte* row, int64_t i) {
+    uint16_t h;
+    std::memcpy(&h, row + static_cast<size_t>(i) * sizeof h, sizeof h);
+    return kWiden(h);
+  }
+  static int64_t encode(const float* src, std::byte* dst, int64_t n) {
+    int64_t saturated = 0;
+    for (int64_t i = 0; i < n; ++i) {
+      const uint16_t h = kNarrow(src[i], &saturated);
+      std::memcpy(dst + static_cast<size_t>(i) * sizeof h, &h, sizeof h);
+    }
+    return saturated;
+  }
+  static void decode(const std::byte* src, float* dst, int64_t n) {
+    for (int64_t i = 0; i < n; ++i) dst[i] = at(src, i);
+  }
+  static float dot(const std::byte* row, const float* act, int64_t n) {
+    return dot_lanes(
+        n, [&](int64_t i) { return at(row, i); }, [&](int64_t i) { return act[i]; });
+  }
+};
+
+}  // namespace kvasir
