@@ -18,7 +18,7 @@ struct Args {
   VerifyOptions verify;
   std::string prompts, cache;
   int count = 20;
-  bool json = false;
+  bool json = false, cases = false;
 };
 
 Result<std::vector<std::vector<int>>> prompt_ids(const Args& a, const Model& model) {
@@ -37,11 +37,34 @@ Result<std::vector<std::vector<int>>> prompt_ids(const Args& a, const Model& mod
   return prompts;
 }
 
-void print_table(const VerifyReport& r) {
-  fmt::print("{:<34} {:>16} {:>16} {:>16}\n", "case", "compared logits", "differing bits", "differing tokens");
-  for (const VerifyCase& c : r.cases)
-    fmt::print("{:<34} {:>16} {:>16} {:>16}\n", c.name, with_commas(c.compared_logits), c.differing_logit_bits,
-               c.differing_tokens);
+// The case's layout: the first word of its name.
+std::string layout_of(const VerifyCase& c) { return c.name.substr(0, c.name.find(' ')); }
+
+// One row a layout, in the order of the cases.
+std::vector<VerifyCase> by_layout(const VerifyReport& r, std::vector<size_t>* counts) {
+  std::vector<VerifyCase> rows;
+  for (const VerifyCase& c : r.cases) {
+    if (rows.empty() || rows.back().name != layout_of(c)) {
+      rows.push_back({.name = layout_of(c)});
+      counts->push_back(0);
+    }
+    rows.back().compared_logits += c.compared_logits;
+    rows.back().differing_logit_bits += c.differing_logit_bits;
+    rows.back().differing_tokens += c.differing_tokens;
+    ++counts->back();
+  }
+  return rows;
+}
+
+void print_table(const VerifyReport& r, bool every_case) {
+  std::vector<size_t> counts;
+  const std::vector<VerifyCase> rows = every_case ? r.cases : by_layout(r, &counts);
+  counts.resize(rows.size(), 1);
+  fmt::print("{:<34} {:>6} {:>16} {:>15} {:>17}\n", every_case ? "case" : "layout", "cases", "compared logits",
+             "differing bits", "differing tokens");
+  for (size_t i = 0; i < rows.size(); ++i)
+    fmt::print("{:<34} {:>6} {:>16} {:>15} {:>17}\n", rows[i].name, counts[i], with_commas(rows[i].compared_logits),
+               rows[i].differing_logit_bits, rows[i].differing_tokens);
   fmt::print("{}: {} prompts, {} tokens, {} differing tokens, {} differing logit bits over {} cases\n",
              r.pass ? "PASS" : "FAIL", r.prompts, r.tokens, r.differing_tokens, r.differing_logit_bits, r.cases.size());
 }
@@ -79,7 +102,7 @@ Result<int> run(Args a) {
   if (a.json)
     print_json(verify_json(*report));
   else
-    print_table(*report);
+    print_table(*report, a.cases);
   return report->pass ? kOk : kCheckFailed;
 }
 
@@ -97,6 +120,7 @@ void add(CLI::App& app, Run* run_command) {
   app.add_option("--batches", a->verify.batches, "sequences in one pass")->delimiter(',')->capture_default_str();
   app.add_option("-c,--ctx", a->verify.session.ctx, "the most positions; 0: the model's limit");
   add_kv_types(app, a->verify.session);
+  app.add_flag("--cases", a->cases, "a row for every case instead of one a layout");
   app.add_flag("--json", a->json, "one JSON object on stdout");
   app.footer(
       "Every layout, thread count, prefill chunk and batch size generates the same prompts; every logit must equal,\n"
