@@ -64,7 +64,7 @@ class Session {
   Session() = default;
   std::unique_ptr<Layout> cache_;
   std::vector<int> tokens_;
-  int ctx_ = 0, reached_ = 0;  // the most positions allowed; held so far
+  int ctx_ = 0, reached_ = 0;  // the most positions allowed; made room for so far
 };
 
 /// Tokens for one session of a step.

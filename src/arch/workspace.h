@@ -36,7 +36,6 @@ class Workspace {
   }
   size_t mark() const { return used_; }
   void back_to(size_t mark) { used_ = mark; }
-  size_t bytes() const { return buffer_.bytes(); }
 
  private:
   Buffer buffer_;

@@ -99,7 +99,6 @@ Result<void> Engine::step(std::span<const Feed> feeds, StepOutput* out) {
   for (size_t i = 0; i < feeds.size(); ++i) {
     Session& session = *feeds[i].session;
     if (!done) (void)session.truncate(before[i]);
-    session.reached_ = std::max(session.reached_, session.pos());
     session.cache_->end_step();
   }
   return done;
@@ -156,7 +155,11 @@ Result<void> EngineImpl::reserve(std::span<const Feed> feeds) {
     KVASIR_TRY(auto plan, feed.session->cache_->plan(feed.session->pos()));
     plans.push_back(std::move(plan));
   }
-  for (size_t i = 0; i < feeds.size(); ++i) feeds[i].session->cache_->apply(std::move(plans[i]));
+  for (size_t i = 0; i < feeds.size(); ++i) {
+    Session& session = *feeds[i].session;
+    session.cache_->apply(std::move(plans[i]));
+    session.reached_ = std::max(session.reached_, session.pos());
+  }
   return {};
 }
 

@@ -20,6 +20,19 @@ std::vector<int> joined(std::vector<int> a, const std::vector<int>& b) {
   return a;
 }
 
+TEST(Session, MemoryIsAsPredictedAfterAStepThatFailed) {
+  Opened opened(tiny::llama());
+  for (const char* layout : kLayouts) {
+    Session session = opened.session({.layout = layout});
+    std::vector<int> bad = tiny::ids(130);
+    bad.back() = opened.model().info().vocab;
+    StepOutput out;
+    EXPECT_FALSE(opened.engine().prefill(session, bad, &out));
+    EXPECT_EQ(session.pos(), 0);
+    EXPECT_EQ(session.cache_stats().bytes, session.cache_stats().predicted_bytes) << layout;
+  }
+}
+
 TEST(Session, TruncateThenRetypeEqualsFreshInBits) {
   for (const tiny::Model& model : {tiny::llama(), tiny::gpt2()})
     for (const char* layout : kLayouts)
