@@ -127,6 +127,23 @@ Result<std::vector<int64_t>> ConfigView::get_ints_or_empty(std::string_view key)
   return out;
 }
 
+Result<std::vector<double>> ConfigView::get_numbers_or_empty(std::string_view key) const {
+  const Json* value = impl_->find(key);
+  std::vector<double> out;
+  if (value == nullptr) return out;
+  if (!value->is_array()) return refuse(key, fmt::format("is {}, expected a list of numbers", describe(*value)));
+  for (const Json& item : *value) {
+    if (!item.is_number()) return refuse(key, fmt::format("holds {}, expected numbers", describe(item)));
+    out.push_back(item.get<double>());
+  }
+  return out;
+}
+
+bool ConfigView::is_null(std::string_view key) const {
+  const auto it = impl_->tree.find(key);
+  return it != impl_->tree.end() && it->is_null();
+}
+
 std::optional<ConfigView> ConfigView::object(std::string_view key) const {
   const Json* value = impl_->find(key);
   if (value == nullptr || !value->is_object()) return std::nullopt;
@@ -150,6 +167,11 @@ void ConfigView::assign(std::string_view key, T value) {
   impl_->tree[std::string(key)] = std::move(value);
 }
 
+void ConfigView::complete_from(const ConfigView& other, std::initializer_list<std::string_view> keys) {
+  for (std::string_view key : keys)
+    if (const Json* value = other.impl_->find(key); value != nullptr && !has(key)) assign(key, *value);
+}
+
 void ConfigView::set(std::string_view key, bool value) { assign(key, value); }
 void ConfigView::set(std::string_view key, int value) { assign(key, int64_t{value}); }
 void ConfigView::set(std::string_view key, int64_t value) { assign(key, value); }
@@ -157,5 +179,7 @@ void ConfigView::set(std::string_view key, double value) { assign(key, value); }
 void ConfigView::set(std::string_view key, const char* value) { assign(key, std::string(value)); }
 void ConfigView::set(std::string_view key, std::string_view value) { assign(key, std::string(value)); }
 void ConfigView::set(std::string_view key, const std::vector<int64_t>& value) { assign(key, value); }
+void ConfigView::set(std::string_view key, const std::vector<double>& value) { assign(key, value); }
+void ConfigView::set(std::string_view key, const ConfigView& object) { assign(key, object.impl_->tree); }
 
 }  // namespace kvasir

@@ -39,6 +39,10 @@ class ConfigView {
   Result<std::string> get_string_or(std::string_view key, std::string fallback) const;
   /// One integer or a list of them; empty when absent.
   Result<std::vector<int64_t>> get_ints_or_empty(std::string_view key) const;
+  /// A list of numbers; empty when absent.
+  Result<std::vector<double>> get_numbers_or_empty(std::string_view key) const;
+  /// True for a key whose value is null: in some models' files that says something else than no key.
+  bool is_null(std::string_view key) const;
   /// The object under `key`; empty when absent or not an object, so check has() where another type must be refused.
   std::optional<ConfigView> object(std::string_view key) const;
 
@@ -56,6 +60,10 @@ class ConfigView {
   void set(std::string_view key, const char* value);
   void set(std::string_view key, std::string_view value);
   void set(std::string_view key, const std::vector<int64_t>& value);
+  void set(std::string_view key, const std::vector<double>& value);
+  void set(std::string_view key, const ConfigView& object);
+  /// Takes the values of `keys` from another object where this one has none.
+  void complete_from(const ConfigView& other, std::initializer_list<std::string_view> keys);
 
  private:
   struct Impl;

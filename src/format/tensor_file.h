@@ -23,6 +23,11 @@ struct TensorInfo {
   uint64_t offset = 0;           ///< bytes from the start of the file; only the file decides its alignment
   uint64_t bytes = 0;
   int file = 0;  ///< index into TensorDir::files
+
+  // What a reader says of a file that stores a tensor otherwise than Hugging Face does.
+  /// Rows come in groups of so many: row j * pair_dim / 2 + i of a group is stored as row 2i + j. 0: rows lie in order.
+  int pair_dim = 0;
+  bool transposed = false;  ///< stored as the transpose; `shape` is the stored one
 };
 
 /// A model's tensors, over one file or several shards.

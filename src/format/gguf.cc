@@ -1,0 +1,85 @@
+// Opening GGUF files: one, or all parts of a split one.
+#include "format/gguf.h"
+
+#include <fmt/format.h>
+
+namespace kvasir {
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr int64_t kMaxSplits = 65535;  // split.count is 16 bits wide
+
+Result<int64_t> split_key(const GgufMetadata& metadata, std::string_view key, int64_t absent) {
+  KVASIR_TRY(const auto value, metadata.get_int(key));
+  return value.value_or(absent);
+}
+
+// The name of part `no` (from 0) beside `path`, which must be a part's own name.
+Result<fs::path> part_name(const fs::path& path, int64_t no, int64_t count) {
+  const std::string name = path.filename().string();
+  const std::string tail_form = fmt::format("-00001-of-{:05}.gguf", count);
+  const bool long_enough = name.size() > tail_form.size();
+  const size_t cut = long_enough ? name.size() - tail_form.size() : 0;
+  if (!long_enough || name.substr(cut + 6) != tail_form.substr(6) || name[cut] != '-') {
+    return fail(fmt::format("this is a part of {}, but its name does not end in -NNNNN-of-{:05}.gguf", count, count),
+                path.string(), "give the parts their names back");
+  }
+  return path.parent_path() / fmt::format("{}-{:05}-of-{:05}.gguf", name.substr(0, cut), no + 1, count);
+}
+
+Result<GgufHeader> add_part(const fs::path& path, TensorDir& dir) {
+  KVASIR_TRY(auto file, MappedFile::open(path));
+  KVASIR_TRY(GgufHeader header, parse_gguf_header(file->bytes(), path.string()));
+  for (TensorInfo& tensor : header.tensors) {
+    tensor.file = static_cast<int>(dir.files.size());
+    dir.tensors.push_back(std::move(tensor));
+  }
+  dir.files.push_back(std::move(file));
+  return header;
+}
+
+Result<GgufFile> open_parts(const fs::path& path, int64_t count) {
+  GgufFile out;
+  if (count > kMaxSplits) return fail(fmt::format("{} parts are over {}", count, kMaxSplits), path.string());
+  int64_t declared = 0;
+  for (int64_t no = 0; no < count; ++no) {
+    KVASIR_TRY(const fs::path part, part_name(path, no, count));
+    KVASIR_TRY(GgufHeader header, add_part(part, out.tensors));
+    KVASIR_TRY(const int64_t its_no, split_key(header.metadata, "split.no", -1));
+    KVASIR_TRY(const int64_t its_count, split_key(header.metadata, "split.count", -1));
+    if (its_no != no || its_count != count) {
+      return fail(fmt::format("the file says that it is part {} of {}, its name {} of {}", its_no + 1, its_count,
+                              no + 1, count),
+                  part.string(), "the parts of one model in one folder");
+    }
+    if (no > 0) continue;
+    KVASIR_TRY(declared, split_key(header.metadata, "split.tensors.count", -1));
+    out.version = header.version;
+    out.metadata = std::move(header.metadata);
+  }
+  const auto found = static_cast<int64_t>(out.tensors.tensors.size());
+  if (declared >= 0 && declared != found) {
+    return fail(fmt::format("the parts hold {} tensors, the first one says {}", found, declared), path.string(),
+                "fetch the parts again");
+  }
+  return out;
+}
+
+}  // namespace
+
+Result<GgufFile> open_gguf(const fs::path& path) {
+  GgufFile out;
+  KVASIR_TRY(GgufHeader header, add_part(path, out.tensors));
+  KVASIR_TRY(const int64_t count, split_key(header.metadata, "split.count", 1));
+  if (count > 1) {
+    KVASIR_TRY(out, open_parts(path, count));
+  } else {
+    out.version = header.version;
+    out.metadata = std::move(header.metadata);
+  }
+  KVASIR_CHECK(sort_tensors(out.tensors.tensors, path.string()));
+  return out;
+}
+
+}  // namespace kvasir
