@@ -16,7 +16,8 @@ class Network;
 
 struct ModelOptions {
   std::string weights = "auto";  ///< "resident", "mapped", or "auto": resident if they fit half of the free memory
-  std::string tokenizer;         ///< a tokenizer file; empty: the one beside the model
+  std::string tokenizer;         ///< a tokenizer file; empty: the one inside or beside the model
+  bool with_tokenizer = true;    ///< false: only token ids are needed
 };
 
 /// How to choose a token from logits. The order is: repetition penalty, top-k, top-p, min-p, temperature.
@@ -43,8 +44,9 @@ struct ModelInfo {
 
 class Model {
  public:
-  /// Opens a Hugging Face folder, a llama2.c .bin, or a model that ships with Kvasir, by name ("tales").
-  /// Errors: a missing or hostile file, an architecture or type that is not supported; the message names it.
+  /// Opens a Hugging Face folder, a .gguf (any part of a split one), a llama2.c .bin, or a model that ships with
+  /// Kvasir, by name ("tales"). Errors: a missing or hostile file, an architecture or type that is not supported; the
+  /// message names it.
   static Result<std::shared_ptr<const Model>> open(const std::string& name_or_path, const ModelOptions& options = {});
   ~Model();
 
@@ -68,6 +70,9 @@ class Model {
   std::vector<std::string> files_;
   mutable std::string fingerprint_;
 };
+
+/// The tokenizer alone, of a model (by path or name) or of a tokenizer file: tokenizer.json, tokenizer.model, .gguf.
+Result<std::shared_ptr<const Tokenizer>> open_tokenizer(const std::string& name_or_path);
 
 /// The path of a model given by path or by name. Names are looked for in $KVASIR_MODELS, beside the program
 /// (models, ../models) and in ../share/kvasir/models.

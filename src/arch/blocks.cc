@@ -13,6 +13,14 @@ Rows rms_norm(Pass& pass, const Rows& x, const float* gain) {
   return y;
 }
 
+void norm_heads(Pass& pass, const Rows& x, int heads, const float* gain) {
+  const int64_t d = pass.config().head_dim;
+  const auto norm = pass.kernels().rms_norm;
+  pass.compute().for_rows(x.n, [&](int t) {
+    for (int h = 0; h < heads; ++h) norm(x.row(t) + h * d, gain, pass.config().norm_eps, x.row(t) + h * d, d);
+  });
+}
+
 Rows layer_norm(Pass& pass, const Rows& x, const float* gain, const float* bias) {
   const Rows y = pass.workspace().take(x.n, x.cols);
   const auto norm = pass.kernels().layer_norm;

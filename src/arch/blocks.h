@@ -17,6 +17,8 @@ struct Linear {
 
 /// x / sqrt(mean(x^2) + eps) * gain (arXiv:1910.07467).
 Rows rms_norm(Pass& pass, const Rows& x, const float* gain);
+/// The same for every head of every row by itself, in place. gain [head_dim].
+void norm_heads(Pass& pass, const Rows& x, int heads, const float* gain);
 /// (x - mean) / sqrt(var + eps) * gain + bias (arXiv:1607.06450).
 Rows layer_norm(Pass& pass, const Rows& x, const float* gain, const float* bias);
 

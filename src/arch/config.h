@@ -13,16 +13,12 @@
 
 namespace kvasir {
 
-/// Rotary positions. Frequency i of a head is theta^(-2i / head_dim), then scaled.
+/// Rotary positions. Frequency i of a head is theta^(-2i / head_dim), divided by `linear` and by factors[i].
 struct RopeConfig {
-  enum class Scaling { none, linear, llama3 };
-
   double theta = 10000.0;
-  bool interleaved = false;  // pairs (2i, 2i+1), as llama2.c stores them, instead of (i, i + head_dim/2)
-  Scaling scaling = Scaling::none;
-  double factor = 1.0;                                   // linear and llama3
-  double low_freq_factor = 1.0, high_freq_factor = 4.0;  // llama3
-  int original_ctx = 0;                                  // llama3
+  bool interleaved = false;    // pairs (2i, 2i+1), as llama2.c stores them, instead of (i, i + head_dim/2)
+  double linear = 1.0;         // arXiv:2306.15595
+  std::vector<float> factors;  // head_dim / 2 of them, or none. f32, as GGUF's rope_freqs.weight keeps them
 
   /// head_dim / 2 angles per position, in radians.
   std::vector<double> frequencies(int head_dim) const;
@@ -33,7 +29,8 @@ struct ModelConfig {
   int layers = 0, hidden = 0, heads = 0, kv_heads = 0, head_dim = 0, ffn = 0, vocab = 0, max_ctx = 0;
   float norm_eps = 0;
   bool tied_head = false;
-  bool attention_bias = false, mlp_bias = false;
+  bool qkv_bias = false, o_bias = false, mlp_bias = false;
+  int window = 0;                  // positions that a token attends to, itself included; 0: all
   std::optional<RopeConfig> rope;  // absent: learned positions
   std::optional<int> bos;
   std::vector<int> eos;
@@ -41,6 +38,8 @@ struct ModelConfig {
   /// Query heads that share one KV head.
   int group() const { return heads / kv_heads; }
   int kv_dim() const { return kv_heads * head_dim; }
+  /// The most positions that full attention may reach: a window that is shorter than max_ctx ends it.
+  int full_ctx() const { return window > 0 && window < max_ctx ? window : max_ctx; }
   /// What scores are multiplied by: 1 / sqrt(head_dim), rounded once.
   float attention_scale() const;
   /// One line per number, in a fixed order: what the fingerprint is made of.
@@ -49,8 +48,13 @@ struct ModelConfig {
 
 /// The checks that hold for every family. Errors name the key's meaning and both numbers.
 Result<void> check_config(const ModelConfig& config, const std::string& where);
+/// The keys that Llama and its relatives share: shape, norm, head, RoPE, special ids. `family` is the name to give it.
+/// Errors: a missing or impossible number, an activation other than silu, an unknown kind of RoPE.
+Result<ModelConfig> parse_decoder_config(const ConfigView& view, std::string_view family);
+/// "sliding_window" where "use_sliding_window" says so, as Qwen's files do; else 0.
+Result<int> parse_switched_window(const ConfigView& view);
 /// Reads "rope_theta" and "rope_scaling", or "rope_parameters". Errors: an unknown or unsupported kind, by its name.
-Result<RopeConfig> parse_rope(const ConfigView& view);
+Result<RopeConfig> parse_rope(const ConfigView& view, int head_dim);
 /// Reads "bos_token_id" and "eos_token_id" (one id or a list).
 Result<void> parse_special_ids(const ConfigView& view, ModelConfig* config);
 

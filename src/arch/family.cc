@@ -25,6 +25,13 @@ std::span<const Family* const> families() {
   return list;
 }
 
+ConfigView text_config(const ConfigView& view) {
+  auto text = view.object("text_config");
+  if (!text) return view;
+  text->complete_from(view, {"eos_token_id", "bos_token_id", "tie_word_embeddings", "torch_dtype", "dtype"});
+  return *text;
+}
+
 Result<const Family*> find_family(const ConfigView& view) {
   KVASIR_TRY(const std::string type, view.get_string("model_type"));
   std::vector<std::string_view> names;

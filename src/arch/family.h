@@ -11,6 +11,7 @@
 #include <kvasir/result.h>
 
 #include "arch/config.h"
+#include "arch/gguf_names.h"
 #include "cache/layout.h"
 #include "math/compute.h"
 
@@ -51,6 +52,7 @@ struct Family {
   std::string_view name;
   std::span<const std::string_view> aliases;   ///< values of config.json's "model_type"
   std::span<const std::string_view> prefixes;  ///< what files may put before tensor names, "" included
+  GgufNames gguf;
   Result<ModelConfig> (*parse_config)(const ConfigView& view);
   TensorTable (*tensor_table)(const ModelConfig& config);
   /// What every layer must store per position; `max_ctx` and types are the session's choice.
@@ -69,5 +71,8 @@ CacheShape uniform_cache(const ModelConfig& config);
 std::span<const Family* const> families();
 /// By "model_type". Errors: an unknown one, with the list of known ones.
 Result<const Family*> find_family(const ConfigView& view);
+/// The configuration of the language model inside `view`: "text_config" where a model of text and images keeps it
+/// there, completed by what stands beside it, else `view` itself.
+ConfigView text_config(const ConfigView& view);
 
 }  // namespace kvasir

@@ -11,19 +11,29 @@
 
 namespace kvasir {
 
+namespace {
+
+// Where models of text and images put their language model; the first is no prefix at all.
+constexpr std::string_view kOuterPrefixes[] = {"", "language_model.", "model.language_model."};
+
+}  // namespace
+
 // ---- loading ----------------------------------------------------------------------------------------------------
 
 Result<const TensorInfo*> Network::find(const TensorSpec& spec, const TensorDir& dir, const std::string& where) const {
   if (!spec.present) return static_cast<const TensorInfo*>(nullptr);
   const TensorInfo* info = nullptr;
-  for (std::string_view prefix : family_->prefixes)
-    if (info == nullptr) info = dir.find(std::string(prefix) + spec.name);
+  for (std::string_view outer : kOuterPrefixes)
+    for (std::string_view prefix : family_->prefixes)
+      if (info == nullptr) info = dir.find(std::string(outer).append(prefix).append(spec.name));
   if (info == nullptr)
     return fail(fmt::format("tensor \"{}\" is missing", spec.name), where,
                 "a complete checkpoint of this architecture");
-  if (info->shape != spec.shape)
+  std::vector<int64_t> shape = spec.shape;
+  if (info->transposed) std::reverse(shape.begin(), shape.end());
+  if (info->shape != shape)
     return fail(fmt::format("tensor \"{}\" has shape [{}], the config asks for [{}]", info->name,
-                            fmt::join(info->shape, ", "), fmt::join(spec.shape, ", ")),
+                            fmt::join(info->shape, ", "), fmt::join(shape, ", ")),
                 where, "the config.json that belongs to these weights");
   if (info->codec == nullptr)
     return fail(fmt::format("tensor \"{}\" has dtype {}, which is not a weight type", info->name, info->dtype), where,
@@ -43,13 +53,14 @@ Result<Network::Group> Network::bind(const std::vector<TensorSpec>& specs, const
       group.vector_bytes += info->bytes;
       info->codec->decode(dir.data(*info).data(), vector.data(), spec.shape[0]);
     } else if (info != nullptr) {
-      const int64_t stored_rows = spec.shape[0], stored_cols = spec.shape[1];
-      matrix = {info->codec, nullptr, spec.conv1d ? stored_cols : stored_rows, spec.conv1d ? stored_rows : stored_cols,
-                spec.conv1d};
+      const int64_t rows = spec.conv1d ? spec.shape[1] : spec.shape[0];
+      const int64_t cols = spec.conv1d ? spec.shape[0] : spec.shape[1];
+      matrix = {info->codec, nullptr, rows, cols, spec.conv1d != info->transposed, info->pair_dim};
     }
     group.infos.push_back(vector.empty() ? info : nullptr);
     group.matrices.push_back(matrix);
     group.vectors.push_back(std::move(vector));
+    group.vector_pairs.push_back(info != nullptr ? info->pair_dim : 0);
     group.names.push_back(spec.name);
   }
   return group;

@@ -79,6 +79,7 @@ class Network {
     std::vector<const TensorInfo*> infos;     // null: not in this model
     std::vector<Matrix> matrices;             // data is set while acquired
     std::vector<std::vector<float>> vectors;  // decoded when opened
+    std::vector<int> vector_pairs;            // TensorInfo::pair_dim of each vector
     std::vector<std::string> names;           // canonical
     size_t vector_bytes = 0;                  // of the vectors, as stored
   };

@@ -45,11 +45,13 @@ void count_weights(const Codec& type, Subject* s) {
 
 Result<Subject> from_config(const PlanRequest& request) {
   Subject s;
-  KVASIR_TRY(const ConfigView view, ConfigView::read(request.model));
+  KVASIR_TRY(const ConfigView file, ConfigView::read(request.model));
+  const ConfigView view = text_config(file);
   KVASIR_TRY(s.family, find_family(view));
   KVASIR_TRY(s.config, s.family->parse_config(view));
   s.name = request.model;
-  KVASIR_TRY(std::string dtype, view.get_string_or("torch_dtype", "float16"));
+  KVASIR_TRY(std::string old_dtype, view.get_string_or("torch_dtype", "float16"));
+  KVASIR_TRY(std::string dtype, view.get_string_or("dtype", std::move(old_dtype)));
   if (!request.dtype.empty()) dtype = request.dtype;
   const Codec* type = find_codec(dtype == "float32"    ? "f32"
                                  : dtype == "bfloat16" ? "bf16"
@@ -62,7 +64,8 @@ Result<Subject> from_config(const PlanRequest& request) {
 }
 
 Result<Subject> from_model(const PlanRequest& request) {
-  KVASIR_TRY(const auto model, Model::open(request.model, {.weights = "mapped", .tokenizer = {}}));
+  KVASIR_TRY(const auto model,
+             Model::open(request.model, {.weights = "mapped", .tokenizer = {}, .with_tokenizer = false}));
   Subject s;
   s.name = model->info().name;
   s.family = &model->network().family();

@@ -14,11 +14,16 @@ Result<const Codec*> find_kv_type(const std::string& name) {
 }
 
 Result<int> choose_ctx(int asked, const ModelConfig& config) {
-  if (asked == 0) return config.max_ctx;
-  if (asked < 1 || asked > config.max_ctx)
-    return fail(fmt::format("a context of {} positions, this model allows 1..{}", asked, config.max_ctx), "--ctx",
-                fmt::format("--ctx {}", config.max_ctx));
-  return asked;
+  const int most = config.full_ctx();
+  if (asked == 0) return most;
+  if (asked >= 1 && asked <= most) return asked;
+  const std::string hint = fmt::format("--ctx {}", most);
+  if (asked > most && asked <= config.max_ctx)
+    return fail(fmt::format("a context of {} positions is longer than this model's own attention window of {}, and "
+                            "sliding windows are not supported yet",
+                            asked, most),
+                "--ctx", hint);
+  return fail(fmt::format("a context of {} positions, this model allows 1..{}", asked, most), "--ctx", hint);
 }
 
 }  // namespace

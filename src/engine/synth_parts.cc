@@ -65,7 +65,8 @@ std::vector<std::string_view> synth_shape_names() {
 }
 
 Result<std::string> synth_config_json(const std::string& shape, const std::string& torch_dtype) {
-  KVASIR_TRY(const ConfigView view, read_shape(shape));
+  KVASIR_TRY(const ConfigView file, read_shape(shape));
+  const ConfigView view = text_config(file);
   try {
     auto json = nlohmann::ordered_json::parse(view.json_text());
     for (const char* key : {"bos_token_id", "eos_token_id", "pad_token_id", "quantization_config"}) json.erase(key);

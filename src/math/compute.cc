@@ -47,6 +47,19 @@ int64_t rows_per_chunk(const MatmulJob& job) {
   return std::max<int64_t>(16, rows / 16 * 16);
 }
 
+// Puts the outputs of one row in order, group by group.
+void unpair(float* y, int64_t n, int pair_dim) {
+  float group[kMaxPairDim];
+  const int half = pair_dim / 2;
+  for (int64_t begin = 0; begin < n; begin += pair_dim) {
+    std::copy_n(y + begin, pair_dim, group);
+    for (int i = 0; i < half; ++i) {
+      y[begin + i] = group[2 * i];
+      y[begin + half + i] = group[2 * i + 1];
+    }
+  }
+}
+
 struct Share {
   const MatmulJob* job;
   int64_t rows_per_chunk;
@@ -111,6 +124,8 @@ void Compute::matmul(std::span<const MatmulJob> jobs) {
     args.panel = scratch(worker);
     kernels_->matmul(args);
   });
+  for (const MatmulJob& job : jobs)
+    if (job.w.pair_dim != 0) for_rows(job.x.n, [&](int t) { unpair(job.y.row(t), job.w.rows, job.w.pair_dim); });
 }
 
 }  // namespace kvasir

@@ -16,12 +16,17 @@
 
 namespace kvasir {
 
-/// A weight matrix as stored: y = W x with W [rows][cols]; `conv1d` says that the file holds its transpose.
+/// The largest Matrix::pair_dim.
+inline constexpr int kMaxPairDim = 1024;
+
+/// A weight matrix as stored: y = W x with W [rows][cols]; `conv1d` says that the file holds its transpose, `pair_dim`
+/// that output j * pair_dim / 2 + i of each group of pair_dim is the file's row 2i + j (GGUF's q and k of a Llama).
 struct Matrix {
   const Codec* codec = nullptr;
   const std::byte* data = nullptr;
   int64_t rows = 0, cols = 0;
   bool conv1d = false;
+  int pair_dim = 0;
 
   /// Bytes between stored rows.
   size_t row_bytes() const { return codec->row_bytes(conv1d ? rows : cols); }

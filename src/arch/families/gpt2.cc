@@ -117,12 +117,29 @@ Rows final_norm(Pass& pass, Rows x, const Weights& w) { return layer_norm(pass, 
 
 constexpr std::array<std::string_view, 1> kAliases{"gpt2"};
 constexpr std::array<std::string_view, 2> kPrefixes{"", "transformer."};
+constexpr GgufName kGgufKeys[] = {
+    {"block_count", "n_layer"},         {"context_length", "n_positions"},
+    {"embedding_length", "n_embd"},     {"feed_forward_length", "n_inner"},
+    {"attention.head_count", "n_head"}, {"attention.layer_norm_epsilon", "layer_norm_epsilon"},
+};
+constexpr GgufName kGgufTensors[] = {
+    {"token_embd", "wte"}, {"position_embd", "wpe"}, {"output_norm", "ln_f"}, {"output", "lm_head"}};
+constexpr GgufName kGgufLayerTensors[] = {
+    {"attn_norm", "ln_1"}, {"attn_qkv", "attn.c_attn"}, {"attn_output", "attn.c_proj"},
+    {"ffn_norm", "ln_2"},  {"ffn_up", "mlp.c_fc"},      {"ffn_down", "mlp.c_proj"},
+};
 
 }  // namespace
 
 const Family family_gpt2{.name = "gpt2",
                          .aliases = kAliases,
                          .prefixes = kPrefixes,
+                         .gguf = {.arch = "gpt2",
+                                  .keys = kGgufKeys,
+                                  .tensors = kGgufTensors,
+                                  .layer_tensors = kGgufLayerTensors,
+                                  .layers = "h.",
+                                  .transposed = true},
                          .parse_config = parse_config,
                          .tensor_table = tensor_table,
                          .cache_needs = uniform_cache,

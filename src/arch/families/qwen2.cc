@@ -1,0 +1,36 @@
+// Qwen2 and Qwen2.5: a Llama whose q, k and v have biases (arXiv:2407.10671).
+#include <array>
+
+#include "arch/families/llama.h"
+
+namespace kvasir {
+
+extern const Family family_qwen2;
+
+namespace {
+
+Result<ModelConfig> parse_config(const ConfigView& view) {
+  KVASIR_TRY(ModelConfig c, parse_decoder_config(view, family_qwen2.name));
+  KVASIR_TRY(c.window, parse_switched_window(view));
+  c.qkv_bias = true;
+  return c;
+}
+
+constexpr std::array<std::string_view, 1> kAliases{"qwen2"};
+
+TensorTable tensor_table(const ModelConfig& c) { return llama::tensor_table(c); }
+
+}  // namespace
+
+const Family family_qwen2{.name = "qwen2",
+                          .aliases = kAliases,
+                          .prefixes = llama::kPrefixes,
+                          .gguf = {.arch = "qwen2"},
+                          .parse_config = parse_config,
+                          .tensor_table = tensor_table,
+                          .cache_needs = uniform_cache,
+                          .embed = llama::embed,
+                          .layer = llama::layer,
+                          .final_norm = llama::final_norm};
+
+}  // namespace kvasir
