@@ -10,13 +10,18 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
     "${avx2} -mavx512f -mavx512bw -mavx512dq -mavx512vl -mprefer-vector-width=512 -O3")
 endif()
 
+# What everything that compiles the sources needs: the library, and the fuzz targets' own build of it.
+function(kvasir_library_properties target)
+  target_include_directories(${target} PUBLIC
+    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_BINARY_DIR})
+  target_link_libraries(${target} PUBLIC Threads::Threads
+    PRIVATE fmt::fmt nlohmann_json::nlohmann_json PkgConfig::PCRE2 PkgConfig::XXHASH PkgConfig::UTF8PROC sentencepiece)
+  target_compile_definitions(${target} PRIVATE KVASIR_VERSION="${PROJECT_VERSION}")
+endfunction()
+
 add_library(kvasir_lib STATIC ${sources})
 set_target_properties(kvasir_lib PROPERTIES OUTPUT_NAME kvasir)
-target_include_directories(kvasir_lib PUBLIC
-  $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_BINARY_DIR})
-target_link_libraries(kvasir_lib PUBLIC Threads::Threads
-  PRIVATE fmt::fmt nlohmann_json::nlohmann_json PkgConfig::PCRE2 PkgConfig::XXHASH PkgConfig::UTF8PROC)
-target_compile_definitions(kvasir_lib PRIVATE KVASIR_VERSION="${PROJECT_VERSION}")
+kvasir_library_properties(kvasir_lib)
 
 file(GLOB cli_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/cli/*.cc)
 list(FILTER cli_sources EXCLUDE REGEX "_test\\.cc$")

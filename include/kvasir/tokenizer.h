@@ -1,4 +1,5 @@
-// Text to token ids and back: byte-level BPE (Hugging Face tokenizer.json) and llama2.c's tokenizer.bin.
+// Text to token ids and back: byte-level BPE and SentencePiece-style BPE, from Hugging Face's tokenizer.json,
+// SentencePiece's .model and llama2.c's tokenizer.bin. A GGUF file's tokenizer is made where the file is read.
 // How a vocabulary is read and merged lives in src/token; chat templates are not here.
 #pragma once
 
@@ -19,9 +20,9 @@ class TokenModel;
 /// An immutable tokenizer. Every method is const and may be called from many threads at once.
 class Tokenizer {
  public:
-  /// Reads a Hugging Face `tokenizer.json` that holds a byte-level BPE model. Anything in the file that would change
-  /// ids and is not understood (a normalizer, pre-tokenizer, decoder, post-processor, model or flag) is refused by its
-  /// name.
+  /// Reads a Hugging Face `tokenizer.json` that holds a BPE model, byte-level (GPT-2, Llama 3, Qwen) or with U+2581 for
+  /// a space and byte fallback (Llama 2, Mistral, Phi-3). Anything in the file that would change ids and is not
+  /// understood (a normalizer, pre-tokenizer, decoder, post-processor, model or flag) is refused by its name.
   static Result<std::shared_ptr<const Tokenizer>> from_json(const std::filesystem::path& tokenizer_json);
 
   /// Reads llama2.c's `tokenizer.bin`, whose number of tokens stands in the model file and not here. Fails when the
@@ -30,22 +31,35 @@ class Tokenizer {
   static Result<std::shared_ptr<const Tokenizer>> from_llama2c(const std::filesystem::path& tokenizer_bin,
                                                                int vocab_size);
 
+  /// Reads a SentencePiece `.model` of type BPE. Its control pieces are not recognised in a text, its user-defined ones
+  /// are. Unigram, word and character models, a precompiled_charsmap, treat_whitespace_as_suffix and
+  /// remove_extra_whitespaces are refused by their names.
+  static Result<std::shared_ptr<const Tokenizer>> from_sentencepiece(const std::filesystem::path& model);
+
+  /// Over what another reader (GGUF's) has made. Requires: not null.
+  static std::shared_ptr<const Tokenizer> from_model(std::unique_ptr<const TokenModel> model);
+
   ~Tokenizer();
   Tokenizer(const Tokenizer&) = delete;
   Tokenizer& operator=(const Tokenizer&) = delete;
 
-  /// The ids of `text`, at most 1 GiB. Special tokens that a tokenizer.json names are recognised in the text. With
-  /// `add_bos` the file's own beginning-of-text token comes first, exactly once, even if the text starts with it
-  /// already; a file that names none adds none. Bytes that are not UTF-8 are kept, each as its own byte token. Fails on
-  /// a byte without a token when the vocabulary has no unknown token, with the byte and its offset.
+  /// The ids of `text`, at most 1 GiB. Added tokens (special ones mostly) that a tokenizer.json or a GGUF file names
+  /// are recognised in the text. With `add_bos` the file's own beginning-of-text token comes first, exactly once, even
+  /// if the text starts with it already; a file that names none adds none. Bytes that are not UTF-8 are kept, each as
+  /// its own byte token. A byte (in a vocabulary of characters: a character) without a token becomes the unknown token;
+  /// where the file names none that is an error with the byte and its offset.
   Result<std::vector<int>> encode(std::string_view text, bool add_bos = true) const;
 
-  /// The bytes of `ids`, which may start or end inside a UTF-8 character. Special tokens are spelled out (llama2.c's
-  /// BOS and EOS are empty). Fails on an id that the vocabulary lacks, with both numbers.
+  /// The bytes of `ids`, which may start or end inside a UTF-8 character. Tokens that `encode` recognises in a text are
+  /// spelled out; control tokens that it does not (those of .model and tokenizer.bin) are empty. `ids` are a whole
+  /// text: the space that an SPM-style encoder puts at its start, and after an added token, is dropped, with or without
+  /// BOS. So for byte-level and byte-fallback vocabularies decode(encode(text, false)) is `text`, up to what the file
+  /// itself does to a text (NFC, Metaspace) and U+2581, which SPM-style vocabularies read as a space. Fails on an id
+  /// that the vocabulary lacks, with both numbers.
   Result<std::string> decode(std::span<const int> ids) const;
 
-  /// The bytes that this token adds to a text; empty for an id that the vocabulary lacks. llama2.c drops one space
-  /// right after BOS: StreamDecoder and `decode` do that, this does not.
+  /// The bytes that this token adds to a text; empty for an id that the vocabulary lacks. The encoder's own space that
+  /// StreamDecoder and `decode` drop is kept here.
   std::string token_text(int id) const;
 
   /// The largest id + 1, added tokens included. A model's own (padded) vocabulary may be larger.
@@ -68,8 +82,9 @@ class Tokenizer {
   std::unique_ptr<const TokenModel> model_;
 };
 
-/// Turns ids into printable text one at a time: what it returns is always whole, valid UTF-8. Not thread-safe: one per
-/// stream.
+/// Turns ids into printable text one at a time: what it returns is always whole, valid UTF-8. It may start in mid-text,
+/// so a space at its start is kept; the encoder's own after BOS or another added token is dropped as in `decode`. Not
+/// thread-safe: one per stream.
 class StreamDecoder {
  public:
   explicit StreamDecoder(std::shared_ptr<const Tokenizer> tokenizer);
@@ -84,7 +99,7 @@ class StreamDecoder {
  private:
   std::shared_ptr<const Tokenizer> tokenizer_;
   std::string pending_;
-  int previous_ = -1;
+  int previous_;
 };
 
 }  // namespace kvasir

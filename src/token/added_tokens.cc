@@ -1,5 +1,8 @@
-// The trie of added tokens and their white-space rules. Source: huggingface/tokenizers, added_vocabulary.rs.
+// The trie of added tokens, their white-space and word rules. Source: huggingface/tokenizers, added_vocabulary.rs.
 #include "token/added_tokens.h"
+
+#include <fmt/format.h>
+#include <utf8proc.h>
 
 #include "token/utf8.h"
 
@@ -10,16 +13,23 @@ std::uint64_t edge(std::uint32_t node, char byte) {
   return std::uint64_t{node} << 8 | static_cast<unsigned char>(byte);
 }
 
+// The character that ends at `end` and begins not before `floor`; its kind is not kChar where there is none.
+Utf8Step char_before(std::string_view text, std::size_t floor, std::size_t end) {
+  if (end <= floor) return {Utf8Kind::kInvalid, 0, 0};
+  std::size_t begin = end - 1;
+  while (begin > floor && end - begin < 4 && utf8_is_continuation(text[begin])) --begin;
+  Utf8Step step = utf8_step(text.substr(begin, end - begin));
+  if (begin + step.length != end) step.kind = Utf8Kind::kInvalid;
+  return step;
+}
+
 // Where the white space that ends at `end` begins, not before `floor`.
 std::size_t space_start(std::string_view text, std::size_t floor, std::size_t end) {
-  while (end > floor) {
-    std::size_t begin = end - 1;
-    while (begin > floor && end - begin < 4 && utf8_is_continuation(text[begin])) --begin;
-    const Utf8Step step = utf8_step(text.substr(begin, end - begin));
-    if (step.kind != Utf8Kind::kChar || begin + step.length != end || !unicode_is_space(step.code)) break;
-    end = begin;
+  while (true) {
+    const Utf8Step step = char_before(text, floor, end);
+    if (step.kind != Utf8Kind::kChar || !unicode_is_space(step.code)) return end;
+    end -= step.length;
   }
-  return end;
 }
 
 std::size_t space_end(std::string_view text, std::size_t begin) {
@@ -29,6 +39,36 @@ std::size_t space_end(std::string_view text, std::size_t begin) {
     begin += step.length;
   }
   return begin;
+}
+
+// \w of Unicode's Technical Standard 18, annex C: alphabetic (its symbols are the circled and squared letters), marks,
+// decimal digits, connectors and joiners.
+bool is_word(const Utf8Step& step) {
+  if (step.kind != Utf8Kind::kChar) return false;
+  const char32_t code = step.code;
+  const auto within = [code](char32_t low, char32_t high) { return code >= low && code <= high; };
+  switch (utf8proc_category(static_cast<utf8proc_int32_t>(code))) {
+    case UTF8PROC_CATEGORY_LU:
+    case UTF8PROC_CATEGORY_LL:
+    case UTF8PROC_CATEGORY_LT:
+    case UTF8PROC_CATEGORY_LM:
+    case UTF8PROC_CATEGORY_LO:
+    case UTF8PROC_CATEGORY_MN:
+    case UTF8PROC_CATEGORY_MC:
+    case UTF8PROC_CATEGORY_ME:
+    case UTF8PROC_CATEGORY_ND:
+    case UTF8PROC_CATEGORY_NL:
+    case UTF8PROC_CATEGORY_PC:
+      return true;
+    default:
+      return within(0x24B6, 0x24E9) || within(0x1F130, 0x1F149) || within(0x1F150, 0x1F169) ||
+             within(0x1F170, 0x1F189) || within(0x200C, 0x200D);
+  }
+}
+
+bool stands_alone(std::string_view text, std::size_t begin, std::size_t end) {
+  if (is_word(char_before(text, 0, begin))) return false;
+  return end == text.size() || !is_word(utf8_step(text.substr(end)));
 }
 
 }  // namespace
@@ -43,10 +83,11 @@ void AddedTokenFinder::add(const AddedToken& token, std::string_view content) {
   }
   starts_[static_cast<unsigned char>(content[0])] = true;
   entry_of_node_[node] = static_cast<int>(tokens_.size());
-  tokens_.push_back({token.id, token.lstrip, token.rstrip});
+  tokens_.push_back({token.id, token.lstrip, token.rstrip, token.single_word});
 }
 
-int AddedTokenFinder::longest_at(std::string_view text, std::size_t at, std::size_t& length) const {
+int AddedTokenFinder::entry_at(std::string_view text, std::size_t at, std::size_t& length) const {
+  if (!starts_[static_cast<unsigned char>(text[at])]) return -1;
   int found = -1;
   std::uint32_t node = 0;
   for (std::size_t i = at; i < text.size(); ++i) {
@@ -64,15 +105,45 @@ int AddedTokenFinder::longest_at(std::string_view text, std::size_t at, std::siz
 std::optional<AddedTokenFinder::Found> AddedTokenFinder::next(std::string_view text, std::size_t from) const {
   if (tokens_.empty()) return std::nullopt;
   for (std::size_t at = from; at < text.size(); ++at) {
-    if (!starts_[static_cast<unsigned char>(text[at])]) continue;
     std::size_t length = 0;
-    const int entry = longest_at(text, at, length);
+    const int entry = entry_at(text, at, length);
     if (entry < 0) continue;
     const Entry& token = tokens_[static_cast<std::size_t>(entry)];
     const std::size_t end = at + length;
+    if (token.single_word && !stands_alone(text, at, end)) {
+      at = end - 1;
+      continue;
+    }
     return Found{token.lstrip ? space_start(text, from, at) : at, token.rstrip ? space_end(text, end) : end, token.id};
   }
   return std::nullopt;
+}
+
+std::optional<AddedTokenFinder::Found> AddedTokenFinder::longest_at(std::string_view text, std::size_t at) const {
+  std::size_t length = 0;
+  const int entry = entry_at(text, at, length);
+  if (entry < 0) return std::nullopt;
+  return Found{at, at + length, tokens_[static_cast<std::size_t>(entry)].id};
+}
+
+Result<AddedTokens> AddedTokens::make(const std::vector<AddedToken>& tokens, int vocab_size,
+                                      const std::function<Result<std::string>(std::string_view)>& normalize) {
+  AddedTokens made;
+  made.flags_.resize(static_cast<std::size_t>(vocab_size), 0);
+  for (const AddedToken& token : tokens) {
+    if (token.content.empty() || token.content.size() > AddedTokenFinder::kMaxContentBytes) {
+      return fail(fmt::format("added token {} has {} bytes; 1 to {} are possible", token.id, token.content.size(),
+                              AddedTokenFinder::kMaxContentBytes));
+    }
+    made.flags_[static_cast<std::size_t>(token.id)] = token.special ? kSpecial : kAdded;
+    if (token.normalized) {
+      KVASIR_TRY(const std::string content, normalize(token.content));
+      made.normalized_.add(token, content);
+    } else {
+      made.raw_.add(token, token.content);
+    }
+  }
+  return made;
 }
 
 }  // namespace kvasir

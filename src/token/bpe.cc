@@ -29,9 +29,10 @@ Result<void> BpeMerges::add(std::string_view left, std::string_view right, const
   return {};
 }
 
-void BpeMerges::merge(std::span<const int> symbols, MergeQueue& queue, std::vector<int>& out) const {
+void BpeMerges::merge(MergeQueue& queue, std::vector<int>& out) const {
   queue.merge(
-      symbols, [this](int left, int right) { return find(left, right); }, out);
+      [this](const MergeQueue::Symbol& left, const MergeQueue::Symbol& right) { return find(left.id, right.id); });
+  queue.for_each([&out](const MergeQueue::Symbol& symbol) { out.push_back(symbol.id); });
 }
 
 }  // namespace kvasir

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <optional>
-#include <span>
 #include <string_view>
 #include <vector>
 
@@ -31,8 +30,8 @@ class BpeMerges {
     return it->second;
   }
 
-  /// Appends the tokens of the word whose initial symbols (one per byte) are given.
-  void merge(std::span<const int> symbols, MergeQueue& queue, std::vector<int>& out) const;
+  /// Merges the symbols of one word, whose ids are this vocabulary's, and appends what they become.
+  void merge(MergeQueue& queue, std::vector<int>& out) const;
 
  private:
   static std::uint64_t key(int left, int right) {

@@ -8,6 +8,7 @@
 
 #include "token/merge_queue.h"
 #include "token/normalize.h"
+#include "token/seams.h"
 #include "token/test_files.h"
 
 namespace kvasir {
@@ -92,9 +93,65 @@ TEST(Bpe, HeapEqualsTheTextbookLoop) {
     Ids text(random() % 60);
     for (int& id : text) id = static_cast<int>(random() % 3);
     Ids merged;
-    queue.merge(text, lookup, merged);
+    queue.clear();
+    for (const int id : text) queue.add(id, 1);
+    queue.merge([&](const auto& left, const auto& right) { return lookup(left.id, right.id); });
+    queue.for_each([&](const auto& symbol) { merged.push_back(symbol.id); });
     ASSERT_EQ(merged, slow_merge(text, lookup)) << "round " << round;
   }
+}
+
+// Random vocabularies over 4 letters in which many pairs of letters stand in no piece.
+TEST(Bpe, TakingWordsApartChangesNothing) {
+  std::mt19937 random(43);
+  for (int round = 0; round < 100; ++round) {
+    std::vector<std::string> pieces = {"a", "b", "c", "d"};
+    std::map<std::string, int> ids = {{"a", 0}, {"b", 1}, {"c", 2}, {"d", 3}};
+    std::map<std::pair<int, int>, MergeTarget> rules;
+    std::string merges;
+    for (std::uint32_t rank = 0; rank < 12; ++rank) {
+      const int left = static_cast<int>(random() % pieces.size());
+      const int right = static_cast<int>(random() % pieces.size());
+      const std::string whole = pieces[static_cast<std::size_t>(left)] + pieces[static_cast<std::size_t>(right)];
+      const auto [it, fresh] = ids.emplace(whole, static_cast<int>(pieces.size()));
+      if (fresh) pieces.push_back(whole);
+      rules.insert_or_assign({left, right}, MergeTarget{rank, it->second});
+      merges += (rank > 0 ? ",[\"" : "[\"") + pieces[static_cast<std::size_t>(left)] + "\",\"" +
+                pieces[static_cast<std::size_t>(right)] + "\"]";
+    }
+    JsonParts parts;
+    parts.vocab.clear();
+    for (const auto& [piece, id] : ids) {
+      parts.vocab += (parts.vocab.empty() ? "{\"" : ",\"") + piece + "\":" + std::to_string(id);
+    }
+    parts.vocab += "}";
+    parts.merges = "[" + merges + "]";
+    const auto tokenizer = load(parts).value();
+    const auto lookup = [&](int left, int right) -> std::optional<MergeTarget> {
+      const auto it = rules.find({left, right});
+      return it == rules.end() ? std::nullopt : std::optional(it->second);
+    };
+    for (int i = 0; i < 20; ++i) {
+      std::string text(random() % 40, 'a');
+      Ids symbols;
+      for (char& c : text) symbols.push_back((c = static_cast<char>('a' + random() % 4)) - 'a');
+      ASSERT_EQ(tokenizer->encode(text).value(), slow_merge(symbols, lookup)) << text;
+    }
+  }
+}
+
+TEST(Seams, PairsOfNeighboursMayJoin) {
+  Seams seams;
+  seams.add("ab\u00E9");
+  seams.add("c\xFF");
+  EXPECT_TRUE(seams.may_join('a', 'b'));
+  EXPECT_TRUE(seams.may_join('b', 0xE9));
+  EXPECT_TRUE(seams.may_join('c', Seams::first("\xFF").code));
+  int joined = 0;
+  for (char32_t left = 0; left < 500; ++left) {
+    for (char32_t right = 0; right < 500; ++right) joined += seams.may_join(left, right) ? 1 : 0;
+  }
+  EXPECT_LE(joined, 10);
 }
 
 TEST(Bpe, BytesWithoutATokenBecomeUnkOrAnErrorWithTheOffset) {
@@ -174,6 +231,20 @@ TEST(AddedTokens, LongestFirstAndStripped) {
   EXPECT_EQ(tokenizer->decode(Ids{10, 0}).value(), "<x>a");
 }
 
+TEST(AddedTokens, SingleWordsStandAlone) {
+  JsonParts parts;
+  parts.added = "[" + added("bc", 20, R"("single_word":true,"special":true)") + "]";
+  parts.vocab = R"({"a":0,"b":1,"c":2,"Ġ":3,"-":4,"_":5,"1":6,"Ã":7,"©":8,"Ì":9,"\u0123":10})";
+  parts.merges = "[]";
+  EXPECT_THAT(encode(parts, "bc"), ElementsAre(20));
+  EXPECT_THAT(encode(parts, "-bc bc-"), ElementsAre(4, 20, 3, 20, 4));
+  EXPECT_THAT(encode(parts, "abc"), ElementsAre(0, 1, 2));
+  EXPECT_THAT(encode(parts, "bc1"), ElementsAre(1, 2, 6));
+  EXPECT_THAT(encode(parts, "_bc"), ElementsAre(5, 1, 2));
+  EXPECT_THAT(encode(parts, "\u00E9bc"), ElementsAre(7, 8, 1, 2));
+  EXPECT_THAT(encode(parts, "bcbc -bc"), ElementsAre(1, 2, 1, 2, 3, 4, 20));
+}
+
 TEST(AddedTokens, GapsInTheIdsHaveNoPiece) {
   JsonParts parts;
   parts.added = "[" + added("<x>", 20) + "]";
@@ -239,7 +310,6 @@ TEST(Refused, UnknownPartsAreNamed) {
   EXPECT_THAT(with(&JsonParts::model_extra, R"("type":"BPE","end_of_word_suffix":"</w>")"), HasSubstr("</w>"));
   EXPECT_THAT(with(&JsonParts::model_extra, R"("type":"BPE","dropout":0.1)"), HasSubstr("dropout"));
   EXPECT_THAT(with(&JsonParts::model_extra, R"("type":"BPE","unk_token":"zz")"), HasSubstr("zz"));
-  EXPECT_THAT(with(&JsonParts::added, "[" + added("<w>", 10, R"("single_word":true)") + "]"), HasSubstr("single_word"));
   const std::string unigram = R"({"model":{"type":"Unigram","vocab":[["a",-1.5],["b",[[2]]]]}})";
   EXPECT_THAT(refusal(unigram), HasSubstr("Unigram"));
 }
@@ -326,6 +396,38 @@ TEST(Refused, DeepNesting) {
   EXPECT_THAT(refusal(R"({"model":{"type":"Unigram","vocab":[)" + std::string(100, '[')), HasSubstr("64 deep"));
   EXPECT_THAT(refusal("[]"), HasSubstr("not a JSON object"));
   EXPECT_THAT(refusal(""), HasSubstr("not valid JSON"));
+}
+
+TEST(Refused, AMillionAddedTokens) {
+  JsonParts parts;
+  parts.added = R"([{"id":99,"content":"<>"})";
+  for (int count = 1; count < 1000000; ++count) parts.added += R"(,{"id":99,"content":"<>"})";
+  parts.added += "]";
+  EXPECT_THAT(refusal(parts), HasSubstr("too many added tokens"));
+}
+
+TEST(AddedTokens, ManyAreFoundAsFastAsFew) {
+  JsonParts parts;
+  parts.added = "[";
+  for (int id = 0; id < 20000; ++id) {
+    parts.added += (id > 0 ? "," : "") + added("<" + std::to_string(id) + ">", 100 + id);
+  }
+  parts.added += "]";
+  const auto tokenizer = load(parts).value();
+  std::string text;
+  for (int i = 0; i < 20000; ++i) text += "a<" + std::to_string(i * 7 % 20000) + ">";
+  const auto ids = tokenizer->encode(text).value();
+  ASSERT_EQ(ids.size(), 40000u);
+  EXPECT_EQ(ids[3], 107);
+  EXPECT_EQ(tokenizer->decode(ids).value(), text);
+}
+
+TEST(Bpe, MergesThatNameEachOtherEnd) {
+  JsonParts parts;
+  parts.vocab = R"({"a":0,"aa":1,"aaa":2,"aaaa":3})";
+  parts.merges = R"(["aa aa","aaa a","a aaa","aa a","a aa","a a","a a","aaa a"])";
+  EXPECT_THAT(encode(parts, "aaaaaaa"), ElementsAre(2, 3));
+  EXPECT_EQ(encode(parts, std::string(100000, 'a')).size(), 33333u);
 }
 
 TEST(Normalize, Nfc) {

@@ -1,7 +1,6 @@
 // The byte-level BPE pipeline. Source of the order of steps: huggingface/tokenizers, tokenizer/mod.rs.
 #include "token/byte_level.h"
 
-#include <algorithm>
 #include <deque>
 #include <functional>
 #include <utility>
@@ -16,9 +15,6 @@
 namespace kvasir {
 namespace {
 
-constexpr std::uint8_t kAdded = 1;
-constexpr std::uint8_t kAddedSpecial = 2;
-
 // Words of text repeat: their ids are copied from where they were first written. Bounds keep one call's memory small.
 constexpr std::size_t kMaxCachedWords = 1 << 14;
 constexpr std::size_t kMaxCachedWordBytes = 48;
@@ -32,24 +28,11 @@ class ByteLevelModel::Encoder {
 
   Result<std::vector<int>> run(std::string_view text) {
     text_ = text;
-    KVASIR_CHECK(around_added(text, model_.raw_added_, [this](std::string_view part) { return raw(part); }));
+    KVASIR_CHECK(model_.added_.raw().split(text, out_, [this](std::string_view part) { return raw(part); }));
     return std::move(out_);
   }
 
  private:
-  // Added tokens become ids; what lies between them goes to `rest`.
-  template <class Rest>
-  Result<void> around_added(std::string_view text, const AddedTokenFinder& finder, const Rest& rest) {
-    std::size_t done = 0;
-    while (const auto found = finder.next(text, done)) {
-      if (found->begin > done) KVASIR_CHECK(rest(text.substr(done, found->begin - done)));
-      out_.push_back(found->id);
-      done = found->end;
-    }
-    if (done < text.size()) return rest(text.substr(done));
-    return {};
-  }
-
   // Ill-formed bytes stand alone: no pattern and no merge sees them.
   Result<void> raw(std::string_view text) {
     after_ill_formed_ = false;
@@ -72,7 +55,7 @@ class ByteLevelModel::Encoder {
       KVASIR_TRY(std::string normal, to_nfc(text));
       text = own(std::move(normal));
     }
-    return around_added(text, model_.normalized_added_, [this](std::string_view part) { return words(part); });
+    return model_.added_.normalized().split(text, out_, [this](std::string_view part) { return words(part); });
   }
 
   Result<void> words(std::string_view text) {
@@ -99,21 +82,29 @@ class ByteLevelModel::Encoder {
 
   Result<void> merge(std::string_view word) {
     if (parts_.ignore_merges) {
-      if (const auto whole = parts_.vocabulary.find(spell_bytes(word)); whole && !model_.added_flags_[index(*whole)]) {
+      if (const auto whole = parts_.vocabulary.find(spell_bytes(word)); whole && !model_.added_.has(*whole)) {
         out_.push_back(*whole);
         return {};
       }
     }
-    symbols_.clear();
     bool after_unk = false;
     for (std::size_t i = 0; i < word.size(); ++i) {
-      const int id = model_.byte_ids_[static_cast<unsigned char>(word[i])];
+      const auto byte = static_cast<unsigned char>(word[i]);
+      const int id = model_.byte_ids_[byte];
       if (id < 0 && !parts_.unk) return missing(word, i);
-      if (id >= 0 || !(parts_.fuse_unk && after_unk)) symbols_.push_back(id >= 0 ? id : *parts_.unk);
+      const bool joins = i == 0 || id < 0 || after_unk ||
+                         model_.seams_.may_join(kByteChars[static_cast<unsigned char>(word[i - 1])], kByteChars[byte]);
+      if (!joins) merge_run();
+      if (id >= 0 || !(parts_.fuse_unk && after_unk)) queue_.add(id >= 0 ? id : *parts_.unk, 1);
       after_unk = id < 0;
     }
-    parts_.merges.merge(symbols_, queue_, out_);
+    merge_run();
     return {};
+  }
+
+  void merge_run() {
+    parts_.merges.merge(queue_, out_);
+    queue_.clear();
   }
 
   Result<void> missing(std::string_view word, std::size_t i) const {
@@ -129,7 +120,6 @@ class ByteLevelModel::Encoder {
   }
 
   std::string_view own(std::string text) { return owned_.emplace_back(std::move(text)); }
-  static std::size_t index(int id) { return static_cast<std::size_t>(id); }
 
   struct Run {
     std::uint32_t begin;
@@ -143,16 +133,12 @@ class ByteLevelModel::Encoder {
   bool after_ill_formed_ = false;  // what comes next continues a text and does not start one
   std::deque<std::string> owned_;  // normalised text that the cache's keys point into
   boost::unordered_flat_map<std::string_view, Run> cache_;
-  std::vector<int> symbols_;
   MergeQueue queue_;
   std::vector<int> out_;
 };
 
 ByteLevelModel::ByteLevelModel(ByteLevelParts parts) : parts_(std::move(parts)) {
-  added_flags_.resize(static_cast<std::size_t>(parts_.vocabulary.size()), 0);
-  for (const AddedToken& token : parts_.added) {
-    added_flags_[static_cast<std::size_t>(token.id)] = token.special ? kAddedSpecial : kAdded;
-  }
+  for (int id = 0; id < parts_.vocabulary.size(); ++id) seams_.add(parts_.vocabulary.piece(id));
   for (std::size_t byte = 0; byte < 256; ++byte) {
     const char one = static_cast<char>(static_cast<unsigned char>(byte));
     byte_ids_[byte] = parts_.vocabulary.find(spell_bytes({&one, 1})).value_or(-1);
@@ -162,45 +148,28 @@ ByteLevelModel::ByteLevelModel(ByteLevelParts parts) : parts_(std::move(parts)) 
 Result<std::unique_ptr<const TokenModel>> ByteLevelModel::make(ByteLevelParts parts) {
   std::unique_ptr<ByteLevelModel> model(new ByteLevelModel(std::move(parts)));
   KVASIR_TRY(model->pre_tokenizer_, PreTokenizer::make(model->parts_.cuts));
-  KVASIR_CHECK(model->index_added());
+  const ByteLevelParts& made = model->parts_;
+  const auto normalize = [&made](std::string_view text) -> Result<std::string> {
+    return made.nfc ? to_nfc(text) : std::string(text);
+  };
+  KVASIR_TRY(model->added_, AddedTokens::make(made.added, made.vocabulary.size(), normalize));
   return std::unique_ptr<const TokenModel>(std::move(model));
-}
-
-Result<void> ByteLevelModel::index_added() {
-  for (const AddedToken& token : parts_.added) {
-    if (token.content.empty() || token.content.size() > AddedTokenFinder::kMaxContentBytes) {
-      return fail(fmt::format("added token {} has {} bytes; 1 to {} are possible", token.id, token.content.size(),
-                              AddedTokenFinder::kMaxContentBytes));
-    }
-    if (token.normalized && parts_.nfc) {
-      KVASIR_TRY(const std::string content, to_nfc(token.content));
-      normalized_added_.add(token, content);
-    } else {
-      (token.normalized ? normalized_added_ : raw_added_).add(token, token.content);
-    }
-  }
-  return {};
 }
 
 Result<std::vector<int>> ByteLevelModel::encode(std::string_view text, bool add_bos) const {
   KVASIR_TRY(std::vector<int> ids, Encoder(*this).run(text));
-  // A chat template may have written the beginning-of-text token already: twice would be another prompt.
-  const auto& prefix = parts_.prefix;
-  const bool there = ids.size() >= prefix.size() && std::equal(prefix.begin(), prefix.end(), ids.begin());
-  if (add_bos && !there) ids.insert(ids.begin(), prefix.begin(), prefix.end());
+  if (add_bos) put_prefix(parts_.prefix, ids);
   return ids;
 }
 
 std::string ByteLevelModel::text(int id) const {
   const std::string_view piece = parts_.vocabulary.piece(id);
-  if (added_flags_[static_cast<std::size_t>(id)] != 0) return std::string(piece);
+  if (added_.has(id)) return std::string(piece);
   // A piece with a character that spells no byte is meant as it stands.
   return unspell_bytes(piece).value_or(std::string(piece));
 }
 
-bool ByteLevelModel::is_special(int id) const {
-  return vocabulary().has(id) && added_flags_[static_cast<std::size_t>(id)] == kAddedSpecial;
-}
+bool ByteLevelModel::is_special(int id) const { return vocabulary().has(id) && added_.is_special(id); }
 
 std::optional<int> ByteLevelModel::bos() const {
   if (parts_.prefix.empty()) return std::nullopt;

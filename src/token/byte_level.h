@@ -7,23 +7,16 @@
 #include <vector>
 
 #include "token/added_tokens.h"
-#include "token/bpe.h"
+#include "token/bpe_parts.h"
 #include "token/model.h"
 #include "token/pretokenize.h"
-#include "token/vocabulary.h"
+#include "token/seams.h"
 
 namespace kvasir {
 
-/// Everything that a byte-level BPE tokenizer is made of.
-struct ByteLevelParts {
-  Vocabulary vocabulary;  ///< the merges' pieces and the added tokens' contents
-  BpeMerges merges;
-  std::vector<AddedToken> added;
+/// Everything that a byte-level BPE tokenizer is made of. `unk` stands for a byte without a token.
+struct ByteLevelParts : BpeParts {
   std::vector<CutStage> cuts;
-  std::vector<int> prefix;     ///< put before the text; the first is BOS
-  std::optional<int> unk;      ///< for a byte without a token
-  bool fuse_unk = false;       ///< one unk for several such bytes in a row
-  bool ignore_merges = false;  ///< a word that is a piece is that piece, whatever the merges say
   bool nfc = false;            ///< normalise first
   bool leading_space = false;  ///< each text starts with a space, added where missing
 };
@@ -38,20 +31,18 @@ class ByteLevelModel final : public TokenModel {
   bool is_special(int id) const override;
   std::optional<int> bos() const override;
   std::optional<int> unk() const override { return parts_.unk; }
-  bool drops_space_after_bos() const override { return false; }
+  bool drops_space(int, int) const override { return false; }
   const Vocabulary& vocabulary() const override { return parts_.vocabulary; }
 
  private:
   class Encoder;
   explicit ByteLevelModel(ByteLevelParts parts);
-  Result<void> index_added();
 
   ByteLevelParts parts_;
   PreTokenizer pre_tokenizer_;
-  AddedTokenFinder raw_added_;
-  AddedTokenFinder normalized_added_;
-  std::vector<std::uint8_t> added_flags_;  // by id: 0 not added, 1 added, 2 added and special
-  std::array<int, 256> byte_ids_{};        // -1 where a byte has no token
+  AddedTokens added_;
+  Seams seams_;                      // of the bytes' spelling
+  std::array<int, 256> byte_ids_{};  // -1 where a byte has no token
 };
 
 }  // namespace kvasir

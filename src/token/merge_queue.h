@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
-#include <span>
 #include <vector>
 
 namespace kvasir {
@@ -17,19 +16,41 @@ struct MergeTarget {
   int id;
 };
 
-/// Keeps its buffers from word to word. Not thread-safe: one per call of encode.
+/// Usage: clear, add every symbol, merge, for_each. Keeps its buffers from word to word. Not thread-safe: one per call
+/// of encode.
 class MergeQueue {
  public:
-  /// Appends to `out` what is left of `initial` once no pair can be merged.
-  /// lookup(left, right) -> std::optional<MergeTarget>. Requires: fewer than 2^31 symbols.
-  template <class Lookup>
-  void merge(std::span<const int> initial, const Lookup& lookup, std::vector<int>& out) {
+  /// What a symbol is (an id of the caller's) and the bytes of the text that it covers. A doubly linked list inside one
+  /// vector; `length` is 0 once merged away.
+  struct Symbol {
+    int id;
+    std::uint32_t begin;
+    std::uint32_t length;
+    int previous;
+    int next;
+  };
+
+  void clear() {
     symbols_.clear();
     heap_.clear();
-    const int count = static_cast<int>(initial.size());
-    for (int i = 0; i < count; ++i) {
-      symbols_.push_back({initial[static_cast<std::size_t>(i)], i - 1, i + 1 < count ? i + 1 : -1, 1});
+  }
+
+  /// Appends a symbol that begins where the last one ends. Requires: length > 0, fewer than 2^31 symbols and 2^32 bytes
+  /// in all.
+  void add(int id, std::uint32_t length) {
+    const int at = static_cast<int>(symbols_.size());
+    std::uint32_t begin = 0;
+    if (at > 0) {
+      begin = symbols_.back().begin + symbols_.back().length;
+      symbols_.back().next = at;
     }
+    symbols_.push_back({id, begin, length, at - 1, -1});
+  }
+
+  /// Merges until no pair can be. lookup(const Symbol& left, const Symbol& right) -> std::optional<MergeTarget>.
+  template <class Lookup>
+  void merge(const Lookup& lookup) {
+    const int count = static_cast<int>(symbols_.size());
     for (int i = 0; i + 1 < count; ++i) consider(i, lookup, false);
     std::make_heap(heap_.begin(), heap_.end(), std::greater<>());
     while (!heap_.empty()) {
@@ -38,22 +59,21 @@ class MergeQueue {
       heap_.pop_back();
       if (is_current(best)) apply(best, lookup);
     }
-    for (int i = count > 0 ? 0 : -1; i >= 0; i = at(i).next) out.push_back(at(i).id);
+  }
+
+  /// visit(const Symbol&) for what is left, in order.
+  template <class Visit>
+  void for_each(const Visit& visit) const {
+    for (int i = symbols_.empty() ? -1 : 0; i >= 0; i = symbols_[static_cast<std::size_t>(i)].next) {
+      visit(symbols_[static_cast<std::size_t>(i)]);
+    }
   }
 
  private:
-  // A doubly linked list inside one vector. `length` counts the initial symbols that this one covers; 0 once merged
-  // away.
-  struct Symbol {
-    int id;
-    int previous;
-    int next;
-    int length;
-  };
   struct Candidate {
     std::uint64_t key;  // priority, then position
     int id;
-    int length;
+    std::uint32_t length;
     bool operator>(const Candidate& other) const { return key > other.key; }
     int position() const { return static_cast<int>(key & 0xFFFFFFFFu); }
   };
@@ -64,14 +84,14 @@ class MergeQueue {
   void consider(int left, const Lookup& lookup, bool keep_heap) {
     const Symbol& symbol = at(left);
     const Symbol& right = at(symbol.next);
-    const std::optional<MergeTarget> target = lookup(symbol.id, right.id);
+    const std::optional<MergeTarget> target = lookup(symbol, right);
     if (!target) return;
     heap_.push_back({std::uint64_t{target->priority} << 32 | static_cast<std::uint32_t>(left), target->id,
                      symbol.length + right.length});
     if (keep_heap) std::push_heap(heap_.begin(), heap_.end(), std::greater<>());
   }
 
-  // Symbols only grow to the right, so a pair that still covers as many initial symbols is still the same pair.
+  // Symbols only grow to the right, so a pair that still covers as many bytes is still the same pair.
   bool is_current(const Candidate& candidate) {
     const Symbol& left = at(candidate.position());
     return left.length > 0 && left.next >= 0 && left.length + at(left.next).length == candidate.length;
@@ -86,11 +106,12 @@ class MergeQueue {
     left.length = candidate.length;
     left.next = right.next;
     right.length = 0;
+    // The left pair first: where two pairs make one text, the split that is considered last is remembered (spm.cc).
+    if (left.previous >= 0) consider(left.previous, lookup, true);
     if (left.next >= 0) {
       at(left.next).previous = position;
       consider(position, lookup, true);
     }
-    if (left.previous >= 0) consider(left.previous, lookup, true);
   }
 
   std::vector<Symbol> symbols_;

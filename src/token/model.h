@@ -1,6 +1,7 @@
 // What a kind of tokenizer (byte-level BPE, SPM) gives the Tokenizer facade. The rules are in byte_level.h and spm.h.
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -18,6 +19,10 @@ inline constexpr std::size_t kMaxTextBytes = std::size_t{1} << 30;
 /// Immutable once made; every method is thread-safe.
 class TokenModel {
  public:
+  /// In place of the id before: nothing is known of it, or there is none.
+  static constexpr int kMidText = -1;
+  static constexpr int kTextStart = -2;
+
   virtual ~TokenModel() = default;
 
   /// Requires: at most kMaxTextBytes of text.
@@ -27,17 +32,25 @@ class TokenModel {
   virtual bool is_special(int id) const = 0;
   virtual std::optional<int> bos() const = 0;
   virtual std::optional<int> unk() const = 0;
-  /// True where a space that opens the text after BOS is the encoder's own and not the writer's.
-  virtual bool drops_space_after_bos() const = 0;
+  /// True where a space that opens `id` right after `previous` is the encoder's own and not the writer's. `previous` is
+  /// an id, kMidText or kTextStart. Requires: vocabulary().has(id).
+  virtual bool drops_space(int previous, int id) const = 0;
   virtual const Vocabulary& vocabulary() const = 0;
 
   /// What `id` adds to a text whose last token was `previous`; empty for an id that the vocabulary lacks.
   std::string text_after(int previous, int id) const {
     if (!vocabulary().has(id)) return {};
     std::string bytes = text(id);
-    if (drops_space_after_bos() && bos() == previous && bytes.starts_with(' ')) bytes.erase(0, 1);
+    if (bytes.starts_with(' ') && drops_space(previous, id)) bytes.erase(0, 1);
     return bytes;
   }
 };
+
+/// `prefix` before `ids`, unless they start with it: a chat template may have written the beginning-of-text token
+/// already, and twice would be another prompt.
+inline void put_prefix(const std::vector<int>& prefix, std::vector<int>& ids) {
+  const bool there = ids.size() >= prefix.size() && std::equal(prefix.begin(), prefix.end(), ids.begin());
+  if (!there) ids.insert(ids.begin(), prefix.begin(), prefix.end());
+}
 
 }  // namespace kvasir

@@ -1,22 +1,19 @@
-// Encoding by best score, and the layout of tokenizer.bin.
+// From text to ids by merging spans. Sources of the rules: google/sentencepiece bpe_model.cc (scores, user-defined and
+// unused pieces), huggingface/tokenizers models/bpe and pre_tokenizers/metaspace.rs (ranks), ggml-org/llama.cpp
+// llama-vocab.cpp (a space before every stretch).
 #include "token/spm.h"
 
+#include <algorithm>
 #include <bit>
-#include <cmath>
-#include <cstring>
+#include <span>
 
 #include <fmt/format.h>
+#include <boost/unordered/unordered_flat_map.hpp>
 
 #include "token/utf8.h"
 
 namespace kvasir {
 namespace {
-
-static_assert(std::endian::native == std::endian::little);
-
-// run.c starts its search for the best pair here: a pair at or below it is never merged.
-constexpr float kWorstScore = -1e10f;
-constexpr int kMaxVocab = 1 << 24;
 
 // The best score gets the smallest priority: IEEE bits made monotone, then turned round.
 std::uint32_t priority_of(float score) {
@@ -25,102 +22,336 @@ std::uint32_t priority_of(float score) {
   return ~ascending;
 }
 
-template <class Value>
-bool take(std::string_view& bytes, Value& value) {
-  if (bytes.size() < sizeof value) return false;
-  std::memcpy(&value, bytes.data(), sizeof value);
-  bytes.remove_prefix(sizeof value);
-  return true;
-}
-
-// "<0x0A>" spells the byte 10.
-std::optional<char> raw_byte(std::string_view piece) {
-  const auto digit = [](char c) { return c >= '0' && c <= '9' ? c - '0' : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1; };
-  if (piece.size() != 6 || !piece.starts_with("<0x") || piece[5] != '>') return std::nullopt;
-  if (digit(piece[3]) < 0 || digit(piece[4]) < 0) return std::nullopt;
-  return static_cast<char>(digit(piece[3]) * 16 + digit(piece[4]));
-}
+bool puts_space_first(SpaceBefore space) { return space == SpaceBefore::kNever || space == SpaceBefore::kEvery; }
 
 }  // namespace
 
-Result<std::unique_ptr<const TokenModel>> SpmModel::from_llama2c(std::string_view bytes, int vocab_size) {
-  if (vocab_size <= kFirstByte || vocab_size > kMaxVocab) {
-    return fail(fmt::format("a vocabulary of {} tokens is not in {}..{}", vocab_size, kFirstByte + 1, kMaxVocab));
+std::optional<unsigned char> spelled_byte(std::string_view piece) {
+  const auto digit = [](char c) { return c >= '0' && c <= '9' ? c - '0' : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1; };
+  if (piece.size() != 6 || !piece.starts_with("<0x") || piece[5] != '>') return std::nullopt;
+  if (digit(piece[3]) < 0 || digit(piece[4]) < 0) return std::nullopt;
+  return static_cast<unsigned char>(digit(piece[3]) * 16 + digit(piece[4]));
+}
+
+// One call of encode: its buffers and its output.
+class SpmModel::Encoder {
+ public:
+  explicit Encoder(const SpmModel& model) : model_(model), parts_(model.parts_) {}
+
+  Result<std::vector<int>> run(std::string_view text) {
+    text_ = text;
+    KVASIR_CHECK(model_.added_.raw().split(text, out_, [this](std::string_view part) { return stretch(part); }));
+    return std::move(out_);
   }
-  const std::size_t size = bytes.size();
-  const auto cut_short = [&](int id) {
-    return fail(fmt::format("the file of {} bytes ends inside token {} of {}", size, id, vocab_size), {},
-                "check that this tokenizer belongs to the model");
+
+ private:
+  using Symbol = MergeQueue::Symbol;
+
+  Result<void> stretch(std::string_view raw) {
+    const AddedTokenFinder& finder = model_.added_.normalized();
+    if (puts_space_first(parts_.space_before)) {
+      normalize(raw, parts_.space_before == SpaceBefore::kEvery);
+      return finder.split(normal_, out_, [this](std::string_view part) { return words(part); });
+    }
+    return finder.split(raw, out_, [this](std::string_view part) {
+      const bool every = parts_.space_before == SpaceBefore::kEveryIfMissing;
+      const bool missing = !part.starts_with(' ') && !part.starts_with(kSpaceMark);
+      normalize(part, missing && (every || part.data() == text_.data()));
+      return words(normal_);
+    });
+  }
+
+  void normalize(std::string_view raw, bool put_space) {
+    raw_ = raw;
+    put_space_ = put_space;
+    normal_ = model_.normalized(raw, put_space);
+  }
+
+  Result<void> words(std::string_view text) {
+    if (!parts_.cuts_at_spaces) return word(text);
+    while (!text.empty()) {
+      const std::size_t end = std::min(text.find(model_.space(), 1), text.size());
+      KVASIR_CHECK(word(text.substr(0, end)));
+      text.remove_prefix(end);
+    }
+    return {};
+  }
+
+  Result<void> word(std::string_view word) {
+    word_ = word;
+    after_unk_ = false;
+    if (!parts_.scores.empty()) return merge_by_score();
+    if (parts_.ignore_merges) {
+      if (const auto whole = parts_.vocabulary.find(word); whole && !model_.added_.has(*whole)) {
+        out_.push_back(*whole);
+        return {};
+      }
+    }
+    return merge_by_rank();
+  }
+
+  // Symbols are spans: what they are is only looked up where merging leaves them.
+  Result<void> merge_by_score() {
+    std::size_t begin = 0;
+    std::uint32_t left = 0;
+    for (std::size_t at = 0; at < word_.size();) {
+      const auto defined = model_.user_defined_.empty() ? std::nullopt : model_.user_defined_.longest_at(word_, at);
+      const Seams::Char character = Seams::first(word_.substr(at));
+      if (at > begin && !defined && !model_.has_unused_ && !model_.seams_.may_join(left, character.code)) {
+        KVASIR_CHECK(merge_run(word_.substr(begin, at - begin)));
+        begin = at;
+      }
+      const std::size_t length = defined ? defined->end - at : character.length;
+      queue_.add(defined ? defined->id : -1, static_cast<std::uint32_t>(length));
+      left = character.code;
+      at += length;
+    }
+    return merge_run(word_.substr(begin));
+  }
+
+  // Merges what the queue holds, which are the symbols of `run`.
+  Result<void> merge_run(std::string_view run) {
+    run_ = run;
+    splits_.clear();
+    queue_.merge([this](const Symbol& left, const Symbol& right) { return find_merge(left, right); });
+    Result<void> done;
+    queue_.for_each([&](const Symbol& symbol) {
+      if (done) done = settle(run.substr(symbol.begin, symbol.length), symbol.id);
+    });
+    queue_.clear();
+    return done;
+  }
+
+  std::optional<MergeTarget> find_merge(const Symbol& left, const Symbol& right) {
+    const std::size_t length = std::size_t{left.length} + right.length;
+    if (length > model_.longest_piece_ || is_frozen(left) || is_frozen(right)) return std::nullopt;
+    const std::string_view whole = run_.substr(left.begin, length);
+    const int id = model_.find_piece(whole);
+    if (id < 0) return std::nullopt;
+    const float score = parts_.scores[static_cast<std::size_t>(id)];
+    if (!(score > parts_.floor)) return std::nullopt;
+    if (model_.has_unused_ && model_.kind(id) == PieceKind::kUnused) splits_[whole] = left.length;
+    return MergeTarget{priority_of(score), id};
+  }
+
+  // A merge never makes a user-defined piece: its text would have been a symbol from the start.
+  bool is_frozen(const Symbol& symbol) const {
+    return symbol.id >= 0 && !model_.user_defined_.empty() && model_.kind(symbol.id) == PieceKind::kUserDefined;
+  }
+
+  // The ids of a span that merging left whole; -1 if it has not been looked up. An unused piece becomes the two spans
+  // that were last seen to make it, and those in turn.
+  Result<void> settle(std::string_view span, int id) {
+    pending_.push_back(span);
+    while (!pending_.empty()) {
+      span = pending_.back();
+      pending_.pop_back();
+      if (id < 0) id = model_.find_piece(span);
+      const auto split = id >= 0 && model_.kind(id) == PieceKind::kUnused ? splits_.find(span) : splits_.end();
+      if (split != splits_.end()) {
+        pending_.push_back(span.substr(split->second));
+        pending_.push_back(span.substr(0, split->second));
+      } else if (id >= 0) {
+        out_.push_back(id);
+        after_unk_ = false;
+      } else {
+        KVASIR_CHECK(unknown(span));
+      }
+      id = -1;
+    }
+    return {};
+  }
+
+  Result<void> unknown(std::string_view span) {
+    if (const auto bytes = byte_pieces(span); !bytes.empty()) {
+      out_.insert(out_.end(), bytes.begin(), bytes.end());
+      return {};
+    }
+    if (!parts_.unk) return missing(span);
+    if (!(parts_.fuse_unk && after_unk_)) out_.push_back(*parts_.unk);
+    after_unk_ = true;
+    return {};
+  }
+
+  // Symbols are ids: a character's, its bytes', or unk.
+  Result<void> merge_by_rank() {
+    std::uint32_t unknown_bytes = 0;  // of the unk that is still to be added
+    const auto add_unknown = [&] {
+      if (unknown_bytes > 0) queue_.add(*parts_.unk, unknown_bytes);
+      unknown_bytes = 0;
+    };
+    std::optional<std::uint32_t> left;  // where the last symbol is a character's
+    for (std::size_t at = 0; at < word_.size();) {
+      const Seams::Char next = Seams::first(word_.substr(at));
+      const std::string_view character = word_.substr(at, next.length);
+      const auto id = parts_.vocabulary.find(character);
+      const std::span<const int> bytes = id ? std::span<const int>() : byte_pieces(character);
+      if (id || !bytes.empty() || !parts_.fuse_unk) add_unknown();
+      if (id) {
+        if (left && !model_.seams_.may_join(*left, next.code)) merge_ranked();
+        queue_.add(*id, next.length);
+      } else if (!bytes.empty()) {
+        for (const int byte : bytes) queue_.add(byte, 1);
+      } else if (parts_.unk) {
+        unknown_bytes += next.length;
+      } else {
+        return missing(character);
+      }
+      left = id ? std::optional(next.code) : std::nullopt;
+      at += next.length;
+    }
+    add_unknown();
+    merge_ranked();
+    return {};
+  }
+
+  void merge_ranked() {
+    parts_.merges.merge(queue_, out_);
+    queue_.clear();
+  }
+
+  // The pieces of a character's bytes; none unless each has one.
+  std::span<const int> byte_pieces(std::string_view character) {
+    if (!parts_.byte_fallback) return {};
+    bytes_.clear();
+    for (const char byte : character) {
+      const int id = model_.byte_ids_[static_cast<unsigned char>(byte)];
+      if (id < 0) return {};
+      bytes_.push_back(id);
+    }
+    return bytes_;
+  }
+
+  // Requires: `span` lies in the normalised stretch.
+  Result<void> missing(std::string_view span) const {
+    const std::size_t at = static_cast<std::size_t>(raw_.data() - text_.data()) +
+                           raw_offset(static_cast<std::size_t>(span.data() - normal_.data()));
+    const auto byte = static_cast<unsigned>(static_cast<unsigned char>(span[0]));
+    return fail(
+        fmt::format("byte 0x{:02X} at offset {} ({}) has no token in this vocabulary, which has no unknown token", byte,
+                    at, quote(span)),
+        "text", "leave the character out or use another model");
+  }
+
+  std::size_t raw_offset(std::size_t offset) const {
+    const std::size_t space = model_.space().size();
+    std::size_t at = put_space_ ? space : 0;
+    std::size_t raw = 0;
+    for (; at < offset && raw < raw_.size(); ++raw) at += raw_[raw] == ' ' ? space : 1;
+    return raw;
+  }
+
+  const SpmModel& model_;
+  const SpmParts& parts_;
+  std::string_view text_;
+  std::string_view raw_;  // the stretch that normal_ was made of
+  bool put_space_ = false;
+  std::string normal_;
+  std::string_view word_;
+  std::string_view run_;  // the part of it whose symbols the queue holds
+  bool after_unk_ = false;
+  MergeQueue queue_;
+  boost::unordered_flat_map<std::string_view, std::uint32_t> splits_;  // of unused pieces: the left half's length
+  std::vector<std::string_view> pending_;
+  std::vector<int> bytes_;
+  std::vector<int> out_;
+};
+
+SpmModel::SpmModel(SpmParts parts) : parts_(std::move(parts)) {
+  byte_ids_.fill(-1);
+  for (int id = 0; id < parts_.vocabulary.size(); ++id) {
+    const std::string_view piece = parts_.vocabulary.piece(id);
+    seams_.add(piece);
+    if (kind(id) == PieceKind::kByte) {
+      if (const auto byte = spelled_byte(piece); byte && byte_ids_[*byte] < 0) byte_ids_[*byte] = id;
+    } else if (kind(id) != PieceKind::kControl && kind(id) != PieceKind::kUnknown) {
+      longest_piece_ = std::max(longest_piece_, piece.size());
+    }
+    has_unused_ |= kind(id) == PieceKind::kUnused;
+  }
+}
+
+Result<std::unique_ptr<const TokenModel>> SpmModel::make(SpmParts parts) {
+  std::unique_ptr<SpmModel> model(new SpmModel(std::move(parts)));
+  const SpmParts& made = model->parts_;
+  const auto normalize = [&](std::string_view text) -> Result<std::string> {
+    if (!puts_space_first(made.space_before)) return std::string(text);
+    return model->normalized(text, made.space_before == SpaceBefore::kEvery);
   };
-  auto model = std::make_unique<SpmModel>();
-  std::uint32_t longest = 0;  // run.c's buffer size, which is not needed here
-  if (!take(bytes, longest)) return cut_short(0);
-  for (int id = 0; id < vocab_size; ++id) {
-    float score = 0;
-    std::uint32_t length = 0;
-    if (!take(bytes, score) || !take(bytes, length) || length > bytes.size()) return cut_short(id);
-    if (!std::isfinite(score)) return fail(fmt::format("the score of token {} is not finite", id));
-    model->scores_.push_back(score);
-    KVASIR_CHECK(model->vocabulary_.add_shadowed(bytes.substr(0, length), id, vocab_size));
-    bytes.remove_prefix(length);
-  }
-  if (!bytes.empty()) {
-    return fail(fmt::format("{} bytes follow the last of {} tokens", bytes.size(), vocab_size), {},
-                "check that this tokenizer belongs to the model");
+  KVASIR_TRY(model->added_, AddedTokens::make(made.added, made.vocabulary.size(), normalize));
+  for (int id = 0; id < made.vocabulary.size(); ++id) {
+    const std::string_view piece = made.vocabulary.piece(id);
+    if (model->kind(id) != PieceKind::kUserDefined || model->added_.has(id) || piece.empty()) continue;
+    model->user_defined_.add(AddedToken{.content = {}, .id = id}, piece);
   }
   return std::unique_ptr<const TokenModel>(std::move(model));
 }
 
-Result<std::vector<int>> SpmModel::encode(std::string_view text, bool add_bos) const {
-  std::vector<int> symbols;
-  if (!text.empty()) KVASIR_CHECK(append_symbols(" ", 0, symbols));
+std::string SpmModel::normalized(std::string_view text, bool put_space) const {
+  std::string normal;
+  normal.reserve(text.size() + text.size() / 2 + space().size());
+  if (put_space && !text.empty()) normal.append(space());
   for (std::size_t at = 0; at < text.size();) {
-    // A lead byte and what continuation bytes follow, at most 4 in all, valid or not.
-    std::size_t length = 1;
-    while (length < 4 && at + length < text.size() && utf8_is_continuation(text[at + length])) ++length;
-    KVASIR_CHECK(append_symbols(text.substr(at, length), at, symbols));
-    at += length;
+    const std::size_t end = std::min(text.find(' ', at), text.size());
+    normal.append(text.substr(at, end - at));
+    if (end < text.size()) normal.append(space());
+    at = end + 1;
   }
-  std::vector<int> ids;
-  if (add_bos) ids.push_back(kBos);
-  std::string whole;
-  MergeQueue queue;
-  queue.merge(
-      symbols, [&](int left, int right) { return find_merge(left, right, whole); }, ids);
+  return normal;
+}
+
+int SpmModel::find_piece(std::string_view text) const {
+  const int id = parts_.vocabulary.find(text).value_or(-1);
+  if (id < 0) return -1;
+  switch (kind(id)) {
+    case PieceKind::kNormal:
+    case PieceKind::kUnused:
+      return id;
+    case PieceKind::kUserDefined:
+      return added_.has(id) ? -1 : id;
+    default:
+      return -1;
+  }
+}
+
+Result<std::vector<int>> SpmModel::encode(std::string_view text, bool add_bos) const {
+  KVASIR_TRY(std::vector<int> ids, Encoder(*this).run(text));
+  if (add_bos) put_prefix(parts_.prefix, ids);
   return ids;
 }
 
-Result<void> SpmModel::append_symbols(std::string_view character, std::size_t offset, std::vector<int>& symbols) const {
-  if (const auto id = vocabulary_.find(character)) {
-    symbols.push_back(*id);
-    return {};
-  }
-  for (std::size_t i = 0; i < character.size(); ++i) {
-    const auto byte = static_cast<unsigned char>(character[i]);
-    const int id = kFirstByte + byte;
-    if (raw_byte(vocabulary_.piece(id)) != character[i]) {
-      return fail(fmt::format("byte 0x{:02X} at offset {} has no token in this vocabulary", byte, offset + i), "text",
-                  "leave the character out or use another model");
-    }
-    symbols.push_back(id);
-  }
-  return {};
-}
-
-std::optional<MergeTarget> SpmModel::find_merge(int left, int right, std::string& whole) const {
-  whole.assign(vocabulary_.piece(left)).append(vocabulary_.piece(right));
-  const auto id = vocabulary_.find(whole);
-  if (!id) return std::nullopt;
-  const float score = scores_[static_cast<std::size_t>(*id)];
-  if (!(score > kWorstScore)) return std::nullopt;
-  return MergeTarget{priority_of(score), *id};
-}
-
 std::string SpmModel::text(int id) const {
-  if (id == kBos || id == kBos + 1) return {};
-  const std::string_view piece = vocabulary_.piece(id);
-  if (const auto byte = raw_byte(piece)) return std::string(1, *byte);
-  return std::string(piece);
+  const std::string_view piece = parts_.vocabulary.piece(id);
+  if (added_.has(id)) return std::string(piece);
+  if (kind(id) == PieceKind::kControl) return {};
+  if (kind(id) == PieceKind::kByte) {
+    if (const auto byte = spelled_byte(piece)) return std::string(1, static_cast<char>(*byte));
+  }
+  if (!parts_.marks_spaces) return std::string(piece);
+  std::string text;
+  for (std::size_t at = 0; at < piece.size();) {
+    const std::size_t end = std::min(piece.find(kSpaceMark, at), piece.size());
+    text.append(piece.substr(at, end - at));
+    if (end < piece.size()) text.push_back(' ');
+    at = end + kSpaceMark.size();
+  }
+  return text;
+}
+
+bool SpmModel::is_special(int id) const {
+  if (!vocabulary().has(id)) return false;
+  return added_.is_special(id) || kind(id) == PieceKind::kControl || kind(id) == PieceKind::kUnknown;
+}
+
+std::optional<int> SpmModel::bos() const {
+  if (parts_.prefix.empty()) return std::nullopt;
+  return parts_.prefix.front();
+}
+
+bool SpmModel::drops_space(int previous, int id) const {
+  if (parts_.space_before == SpaceBefore::kNever || added_.has(id)) return false;
+  if (previous == kTextStart || (previous >= 0 && previous == bos())) return true;
+  return parts_.space_before != SpaceBefore::kFirstIfMissing && vocabulary().has(previous) && added_.has(previous);
 }
 
 }  // namespace kvasir

@@ -11,7 +11,8 @@ constexpr std::string_view kReplacement = "\xEF\xBF\xBD";  // U+FFFD
 
 }  // namespace
 
-StreamDecoder::StreamDecoder(std::shared_ptr<const Tokenizer> tokenizer) : tokenizer_(std::move(tokenizer)) {}
+StreamDecoder::StreamDecoder(std::shared_ptr<const Tokenizer> tokenizer)
+    : tokenizer_(std::move(tokenizer)), previous_(TokenModel::kMidText) {}
 
 std::string StreamDecoder::push(int id) {
   pending_ += tokenizer_->model_->text_after(previous_, id);
@@ -31,7 +32,7 @@ std::string StreamDecoder::push(int id) {
 std::string StreamDecoder::finish() {
   const bool cut = !pending_.empty();
   pending_.clear();
-  previous_ = -1;
+  previous_ = TokenModel::kMidText;
   return cut ? std::string(kReplacement) : std::string();
 }
 

@@ -1,14 +1,17 @@
 // The public Tokenizer over a TokenModel: files, argument checks, and the edge where library exceptions become errors.
 #include <kvasir/tokenizer.h>
 
-#include <exception>
 #include <fstream>
 
 #include <fmt/format.h>
 
 #include "token/byte_level.h"
+#include "token/guarded.h"
+#include "token/llama2c_vocab.h"
+#include "token/sentencepiece_vocab.h"
 #include "token/spm.h"
-#include "token/tokenizer_parts.h"
+#include "token/tokenizer_byte_json.h"
+#include "token/tokenizer_spm_json.h"
 
 namespace kvasir {
 namespace {
@@ -30,26 +33,31 @@ Result<std::string> read_file(const std::filesystem::path& path) {
   return bytes;
 }
 
-// Runs `body`; what a library throws (bad_alloc, mostly) becomes an error like any other.
-template <class Body>
-auto guarded(const Body& body) -> decltype(body()) {
-  try {
-    return body();
-  } catch (const std::exception& error) {
-    return fail(error.what());
-  }
-}
-
-template <class Body>
-Result<ModelPtr> load(const std::filesystem::path& path, const Body& body) {
-  Result<ModelPtr> model = guarded([&]() -> Result<ModelPtr> { return body(); });
+// understand(bytes of the file) -> Result<ModelPtr>.
+template <class Understand>
+Result<ModelPtr> load(const std::filesystem::path& path, const Understand& understand) {
+  Result<ModelPtr> model = guarded([&]() -> Result<ModelPtr> {
+    KVASIR_TRY(std::string bytes, read_file(path));
+    return understand(std::move(bytes));
+  });
   if (!model && model.error().where.empty()) model.error().where = path.string();
   return model;
 }
 
-Result<TokenizerJson> read_json(const std::filesystem::path& path) {
-  KVASIR_TRY(const std::string bytes, read_file(path));
-  return read_tokenizer_json(bytes);
+// Takes the bytes: they are freed before the index is built.
+Result<ModelPtr> from_json_bytes(std::string bytes) {
+  KVASIR_TRY(TokenizerJson file, read_tokenizer_json(std::exchange(bytes, {})));
+  if (is_spm_json(file)) {
+    KVASIR_TRY(SpmParts parts, understand_spm_json(std::move(file)));
+    return SpmModel::make(std::move(parts));
+  }
+  KVASIR_TRY(ByteLevelParts parts, understand_byte_json(std::move(file)));
+  return ByteLevelModel::make(std::move(parts));
+}
+
+Result<ModelPtr> from_spm_parts(Result<SpmParts> parts) {
+  if (!parts) return tl::unexpected<Error>(std::move(parts).error());
+  return SpmModel::make(std::move(*parts));
 }
 
 }  // namespace
@@ -57,22 +65,25 @@ Result<TokenizerJson> read_json(const std::filesystem::path& path) {
 Tokenizer::Tokenizer(std::unique_ptr<const TokenModel> model) : model_(std::move(model)) {}
 Tokenizer::~Tokenizer() = default;
 
-Result<std::shared_ptr<const Tokenizer>> Tokenizer::from_json(const std::filesystem::path& tokenizer_json) {
-  KVASIR_TRY(ModelPtr model, load(tokenizer_json, [&]() -> Result<ModelPtr> {
-               KVASIR_TRY(TokenizerJson file, read_json(tokenizer_json));
-               KVASIR_TRY(ByteLevelParts parts, understand_tokenizer_json(std::move(file)));
-               return ByteLevelModel::make(std::move(parts));
-             }));
+std::shared_ptr<const Tokenizer> Tokenizer::from_model(std::unique_ptr<const TokenModel> model) {
   return std::shared_ptr<const Tokenizer>(new Tokenizer(std::move(model)));
+}
+
+Result<std::shared_ptr<const Tokenizer>> Tokenizer::from_json(const std::filesystem::path& tokenizer_json) {
+  return load(tokenizer_json, from_json_bytes).map(from_model);
 }
 
 Result<std::shared_ptr<const Tokenizer>> Tokenizer::from_llama2c(const std::filesystem::path& tokenizer_bin,
                                                                  int vocab_size) {
-  KVASIR_TRY(ModelPtr model, load(tokenizer_bin, [&]() -> Result<ModelPtr> {
-               KVASIR_TRY(const std::string bytes, read_file(tokenizer_bin));
-               return SpmModel::from_llama2c(bytes, vocab_size);
-             }));
-  return std::shared_ptr<const Tokenizer>(new Tokenizer(std::move(model)));
+  const auto understand = [&](const std::string& bytes) {
+    return from_spm_parts(read_llama2c_vocab(bytes, vocab_size));
+  };
+  return load(tokenizer_bin, understand).map(from_model);
+}
+
+Result<std::shared_ptr<const Tokenizer>> Tokenizer::from_sentencepiece(const std::filesystem::path& model) {
+  const auto understand = [](const std::string& bytes) { return from_spm_parts(read_sentencepiece_vocab(bytes)); };
+  return load(model, understand).map(from_model);
 }
 
 Result<std::vector<int>> Tokenizer::encode(std::string_view text, bool add_bos) const {
@@ -85,7 +96,7 @@ Result<std::vector<int>> Tokenizer::encode(std::string_view text, bool add_bos) 
 Result<std::string> Tokenizer::decode(std::span<const int> ids) const {
   return guarded([&]() -> Result<std::string> {
     std::string text;
-    int previous = -1;
+    int previous = TokenModel::kTextStart;
     for (const int id : ids) {
       if (id < 0 || id >= vocab_size()) {
         return fail(fmt::format("token id {} is outside the vocabulary of {}", id, vocab_size()));

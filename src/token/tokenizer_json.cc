@@ -14,6 +14,8 @@ using nlohmann::json;
 
 constexpr std::size_t kMaxDepth = 64;
 constexpr std::size_t kMaxArenaBytes = UINT32_MAX;
+// Outside vocabulary and merges; an added token takes 8, so that is 131 thousand of them in 100 MB.
+constexpr std::size_t kMaxValues = std::size_t{1} << 20;
 
 // nlohmann calls one method per event; false stops it. Where model.vocab or model.merges begins, events go to the arena
 // until it ends; everything else is put into `rest`, along a stack of open containers.
@@ -101,7 +103,9 @@ class Handler {
     if (section_ == Section::kMerges) return refuse(fmt::format("merge {} is not a pair", merge_number()));
     if (section_ == Section::kRest) {
       if (depth_ == 1) model_is_open_ = key_ == "model";
-      open_.push_back(put(std::move(empty)));
+      json* const opened = put(std::move(empty));
+      if (opened == nullptr) return false;
+      open_.push_back(opened);
     }
     return deeper();
   }
@@ -119,7 +123,12 @@ class Handler {
     return true;
   }
 
+  // null once there are too many.
   json* put(json value) {
+    if (++values_ > kMaxValues) {
+      refuse(fmt::format("over {} values outside the vocabulary (too many added tokens?)", kMaxValues));
+      return nullptr;
+    }
     if (open_.empty()) return &(file_.rest = std::move(value));
     json& parent = *open_.back();
     if (parent.is_object()) return &(parent[key_] = std::move(value));
@@ -131,8 +140,7 @@ class Handler {
   bool scalar(Value&& value) {
     switch (section_) {
       case Section::kRest:
-        put(std::forward<Value>(value));
-        return true;
+        return put(std::forward<Value>(value)) != nullptr;
       case Section::kVocab:
         return refuse(fmt::format("the id of {} is not an integer", quote(piece_text())));
       case Section::kMerges:
@@ -188,6 +196,7 @@ class Handler {
   std::string error_;
   std::vector<json*> open_;  // parents stay where they are while a child is open
   std::string key_;
+  std::size_t values_ = 0;
   std::size_t depth_ = 0;
   bool model_is_open_ = false;
   Section section_ = Section::kRest;

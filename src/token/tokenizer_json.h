@@ -1,5 +1,6 @@
 // Reading tokenizer.json without a tree in memory: vocabulary and merges go to arenas, the small rest becomes JSON
-// values. What the values mean is tokenizer_parts.h's business.
+// values. What the values mean is for tokenizer_byte_json.h and
+// tokenizer_spm_json.h to say.
 #pragma once
 
 #include <cstdint>
@@ -37,7 +38,8 @@ struct TokenizerJson {
   }
 };
 
-/// Fails on JSON that is wrong, nested over 64 deep, or whose vocabulary or merges have another shape.
+/// Fails on JSON that is wrong, nested over 64 deep, with over a million values outside the vocabulary, or whose
+/// vocabulary or merges have another shape.
 Result<TokenizerJson> read_tokenizer_json(std::string_view bytes);
 
 }  // namespace kvasir

@@ -1,0 +1,38 @@
+// Tokenizers from the metadata of a GGUF file, `tokenizer.ggml.*`. Reading the file itself is not here.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <kvasir/result.h>
+
+#include "token/model.h"
+
+namespace kvasir {
+
+/// The values of `tokenizer.ggml.<name>`; the key's name follows where it differs. An absent array is empty. The views
+/// need only live as long as the call that takes them.
+struct GgufVocab {
+  std::string model;  ///< "llama" or "gpt2"; other kinds are refused by their names
+  std::string pre;
+  std::vector<std::string_view> tokens;
+  std::vector<std::string_view> merges;  ///< gpt2: "left right", best first
+  std::vector<float> scores;             ///< llama
+  std::vector<std::int32_t> types;  ///< token_type: 1 normal, 2 unknown, 3 control, 4 user-defined, 5 unused, 6 byte
+  std::optional<int> bos;           ///< bos_token_id
+  std::optional<int> eos;           ///< eos_token_id
+  std::optional<int> eot;           ///< eot_token_id
+  std::optional<int> unk;           ///< unknown_token_id
+  std::optional<bool> add_bos;      ///< add_bos_token
+  std::optional<bool> add_space_prefix;  ///< llama
+};
+
+/// Unknown, control and user-defined tokens are recognised in a text; the first two are special. Fails on a `model` or
+/// `pre` that is not known, on arrays of different lengths, ids outside the vocabulary and scores that are not finite.
+Result<std::unique_ptr<const TokenModel>> make_gguf_tokenizer(const GgufVocab& vocab);
+
+}  // namespace kvasir
