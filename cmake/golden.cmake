@@ -34,3 +34,21 @@ kvasir_golden(gpt_nano_sort data:models/gpt-nano-sort 1e-5)
 kvasir_golden(tales_300 tales 1e-4 --count 300)
 kvasir_golden(tales_gpt2_300 tales-gpt2 1e-4 --count 300)
 kvasir_golden(stories260K_300 data:models/stories260K/stories260K.bin 1e-4 --count 300)
+
+# A tiny random model of each family, as a folder and as GGUF; 90 positions cross a tile. The oracle reads both.
+set(tiny_models ${CMAKE_BINARY_DIR}/golden-tiny)
+add_test(NAME golden.make_tiny COMMAND ${PYTHON3} ${golden_dir}/make_tiny.py ${tiny_models} --gguf)
+set_tests_properties(golden.make_tiny PROPERTIES
+  LABELS golden FIXTURES_SETUP tiny TIMEOUT 60 ENVIRONMENT "${golden_environment}")
+foreach(model llama3-scaled llama-linear llama-v5 llama-text-config llama-biased mistral qwen2 qwen3 phi3 gpt2)
+  string(REPLACE "-" "_" name tiny_${model})
+  kvasir_golden(${name} ${tiny_models}/${model} 1e-4 --count 90)
+  kvasir_golden(${name}_gguf ${tiny_models}/${model}.gguf 1e-4 --count 90)
+  set_tests_properties(golden.${name} golden.${name}_gguf PROPERTIES FIXTURES_REQUIRED tiny)
+endforeach()
+kvasir_golden(tiny_random_llama_gguf data:models/tiny-random-llama-gguf/tiny-random-llama.gguf 1e-6 --count 90)
+
+add_test(NAME golden.gguf_receipts COMMAND ${PYTHON3} ${golden_dir}/compare_receipts.py
+  --program $<TARGET_FILE:kvasir> --models ${tiny_models})
+set_tests_properties(golden.gguf_receipts PROPERTIES
+  LABELS golden FIXTURES_REQUIRED tiny TIMEOUT 120 ENVIRONMENT "${golden_environment}")

@@ -10,7 +10,7 @@ namespace kvasir::cli {
 namespace {
 
 struct Args {
-  ModelArgs model;
+  std::string model = "tales", tokenizer;
   std::optional<std::string> text;
   std::string ids;
   bool from_stdin = false, no_bos = false, json = false;
@@ -55,10 +55,8 @@ Result<int> decode(const Args& a, const Tokenizer& tokenizer) {
 }
 
 Result<int> run(const Args& a) {
-  KVASIR_TRY(const auto model, a.model.open());
-  if (model->tokenizer() == nullptr)
-    return fail("this model came without a tokenizer", model->info().path, "--tokenizer FILE");
-  const Tokenizer& tokenizer = *model->tokenizer();
+  KVASIR_TRY(const auto opened, open_tokenizer(a.tokenizer.empty() ? a.model : a.tokenizer));
+  const Tokenizer& tokenizer = *opened;
   if (!a.ids.empty()) return decode(a, tokenizer);
   KVASIR_TRY(const std::string text, input(a));
   KVASIR_TRY(const auto ids, tokenizer.encode(text, !a.no_bos));
@@ -72,8 +70,9 @@ Result<int> run(const Args& a) {
 
 void add(CLI::App& app, Run* run_command) {
   auto a = std::make_shared<Args>();
-  a->model.options.weights = "mapped";  // they are checked and not read
-  a->model.add(app);
+  app.add_option("MODEL,-m,--model", a->model, "a model, or a tokenizer.json, tokenizer.model or .gguf")
+      ->capture_default_str();
+  app.add_option("--tokenizer", a->tokenizer, "tokenizer file, where it is not beside the model");
   app.add_option("TEXT", a->text, "the text");
   app.add_flag("--stdin", a->from_stdin, "the text is what stdin gives");
   app.add_flag("--no-bos", a->no_bos, "without the token that begins a text");

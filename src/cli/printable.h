@@ -22,4 +22,10 @@ inline std::string printable(std::string_view text) {
   return out;
 }
 
+/// The first `bytes` of a text or a few less, so that no character is cut.
+inline std::string cut_utf8(std::string_view text, size_t bytes) {
+  while (bytes < text.size() && bytes > 0 && (static_cast<unsigned char>(text[bytes]) & 0xC0) == 0x80) --bytes;
+  return std::string(text.substr(0, bytes));
+}
+
 }  // namespace kvasir::cli

@@ -11,51 +11,12 @@
 #include "arch/network.h"
 #include "base/system.h"
 #include "engine/fingerprint_store.h"
-#include "format/llama2c.h"
-#include "format/safetensors.h"
+#include "engine/model_files.h"
 
 namespace kvasir {
 namespace fs = std::filesystem;
 
 namespace {
-
-struct ModelFiles {
-  ConfigView config;
-  std::optional<ConfigView> generation;  // generation_config.json
-  TensorDir tensors;
-  fs::path tokenizer;  // empty: none found
-  bool llama2c = false;
-};
-
-Result<ModelFiles> read_folder(const fs::path& folder) {
-  ModelFiles files;
-  KVASIR_TRY(files.config, ConfigView::read(folder / "config.json"));
-  KVASIR_TRY(files.tensors, open_safetensors(folder));
-  std::error_code ec;
-  if (fs::exists(folder / "generation_config.json", ec)) {
-    KVASIR_TRY(files.generation, ConfigView::read(folder / "generation_config.json"));
-  }
-  if (fs::exists(folder / "tokenizer.json", ec)) files.tokenizer = folder / "tokenizer.json";
-  return files;
-}
-
-// llama2.c keeps its tokenizer in a file of its own: tokenizer.bin, or tokN.bin for a vocabulary of N.
-Result<ModelFiles> read_llama2c(const fs::path& path) {
-  KVASIR_TRY(auto file, open_llama2c(path));
-  ModelFiles files{std::move(file.config), std::nullopt, std::move(file.tensors), {}, true};
-  KVASIR_TRY(const int64_t vocab, files.config.get_int("vocab_size", 1, 1 << 24));
-  std::error_code ec;
-  for (const std::string& name : {fmt::format("tok{}.bin", vocab), std::string("tokenizer.bin")})
-    if (fs::exists(path.parent_path() / name, ec)) files.tokenizer = path.parent_path() / name;
-  return files;
-}
-
-Result<ModelFiles> read_files(const fs::path& path) {
-  std::error_code ec;
-  if (fs::is_directory(path, ec)) return read_folder(path);
-  if (path.extension() == ".bin") return read_llama2c(path);
-  return fail("not a model that Kvasir can open", path.string(), "a Hugging Face folder or a llama2.c .bin");
-}
 
 // Absent keys are off, as in the format's own defaults; without the file Kvasir's defaults hold.
 Result<SamplingParams> read_sampling(const ConfigView& view) {
@@ -71,8 +32,8 @@ Result<SamplingParams> read_sampling(const ConfigView& view) {
   return p;
 }
 
-Result<std::shared_ptr<const Tokenizer>> open_tokenizer(const fs::path& path, bool llama2c, int vocab) {
-  KVASIR_TRY(auto tokenizer, llama2c ? Tokenizer::from_llama2c(path, vocab) : Tokenizer::from_json(path));
+Result<std::shared_ptr<const Tokenizer>> tokenizer_for(const fs::path& path, int vocab) {
+  KVASIR_TRY(auto tokenizer, open_tokenizer_file(path, vocab));
   if (tokenizer->vocab_size() > vocab)
     return fail(fmt::format("{} tokens, the model has logits for {}", tokenizer->vocab_size(), vocab), path.string(),
                 "the tokenizer that belongs to these weights");
@@ -114,30 +75,54 @@ Result<std::string> find_model(const std::string& name) {
   return fail("no such model", name, "a path, or the name of a model that ships with Kvasir: tales, tales-gpt2");
 }
 
+Result<std::shared_ptr<const Tokenizer>> open_tokenizer(const std::string& name_or_path) {
+  KVASIR_TRY(const fs::path path, find_model(name_or_path));
+  std::error_code ec;
+  if (fs::is_directory(path, ec)) {
+    for (const char* name : {"tokenizer.json", "tokenizer.model"})
+      if (fs::exists(path / name, ec)) return open_tokenizer_file(path / name, std::nullopt);
+    return fail("the folder has no tokenizer", path.string(), "one with a tokenizer.json or a tokenizer.model");
+  }
+  if (path.extension() != ".bin") return open_tokenizer_file(path, std::nullopt);
+  KVASIR_TRY(const ModelFiles files, read_model_files(path));
+  KVASIR_TRY(const int64_t vocab, files.config.get_int("vocab_size", 1, 1 << 24));
+  if (files.tokenizer.empty()) return fail("no tokenizer lies beside this model", path.string(), "a tokenizer.bin");
+  return open_tokenizer_file(files.tokenizer, static_cast<int>(vocab));
+}
+
 Model::Model() = default;
 Model::~Model() = default;
 
+namespace {
+
+// The end-of-text ids of generation_config.json win.
+Result<ModelConfig> read_config(const Family& family, const ModelFiles& files) {
+  KVASIR_TRY(ModelConfig config, family.parse_config(files.config));
+  if (!files.generation) return config;
+  config.eos.clear();
+  const auto bos = config.bos;
+  KVASIR_CHECK(parse_special_ids(*files.generation, &config));
+  if (!config.bos) config.bos = bos;
+  if (config.eos.empty()) KVASIR_CHECK(parse_special_ids(files.config, &config));
+  KVASIR_CHECK(check_config(config, files.generation->where()));
+  return config;
+}
+
+}  // namespace
+
 Result<std::shared_ptr<const Model>> Model::open(const std::string& name_or_path, const ModelOptions& options) {
   KVASIR_TRY(const std::string path, find_model(name_or_path));
-  KVASIR_TRY(ModelFiles files, read_files(path));
+  KVASIR_TRY(ModelFiles files, read_model_files(path));
   KVASIR_TRY(const Family* family, find_family(files.config));
-  KVASIR_TRY(ModelConfig config, family->parse_config(files.config));
-  if (files.generation) {  // its end-of-text ids win
-    config.eos.clear();
-    const auto bos = config.bos;
-    KVASIR_CHECK(parse_special_ids(*files.generation, &config));
-    if (!config.bos) config.bos = bos;
-    if (config.eos.empty()) KVASIR_CHECK(parse_special_ids(files.config, &config));
-    KVASIR_CHECK(check_config(config, files.generation->where()));
-  }
+  KVASIR_TRY(const ModelConfig config, read_config(*family, files));
   KVASIR_TRY(const WeightMode mode, choose_mode(options.weights, tensor_bytes(files.tensors)));
   std::shared_ptr<Model> model(new Model);
   if (files.generation) {
     KVASIR_TRY(model->sampling_, read_sampling(*files.generation));
   }
   if (!options.tokenizer.empty()) files.tokenizer = options.tokenizer;
-  if (!files.tokenizer.empty()) {
-    KVASIR_TRY(model->tokenizer_, open_tokenizer(files.tokenizer, files.llama2c, config.vocab));
+  if (!files.tokenizer.empty() && options.with_tokenizer) {
+    KVASIR_TRY(model->tokenizer_, tokenizer_for(files.tokenizer, config.vocab));
   }
   for (const auto& file : files.tensors.files) model->files_.push_back(file->path().string());
   KVASIR_TRY(model->network_,
@@ -155,7 +140,7 @@ Result<std::shared_ptr<const Model>> Model::open(const std::string& name_or_path
                   .head_dim = config.head_dim,
                   .ffn = config.ffn,
                   .vocab = config.vocab,
-                  .max_ctx = config.max_ctx,
+                  .max_ctx = config.full_ctx(),
                   .parameters = net.parameters(),
                   .weights_bytes = net.weights_bytes(),
                   .weights_mode = mode == WeightMode::resident ? "resident" : "mapped",

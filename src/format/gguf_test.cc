@@ -1,12 +1,11 @@
 // GGUF files made byte by byte: every type, every bound, split files. What real ones mean is tested in src/engine.
 #include "format/gguf.h"
 
-#include <cstring>
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "format/format_test_util.h"
+#include "format/gguf_test_util.h"
 
 namespace kvasir {
 namespace {
@@ -14,50 +13,11 @@ namespace {
 using format_test::message_of;
 using format_test::put;
 using format_test::TempFolder;
+using gguf_test::Bytes;
+using gguf_test::head;
 using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
-
-/// Little-endian bytes, field by field.
-struct Bytes {
-  std::string data;
-
-  template <class T>
-  Bytes& number(T value) {
-    data.append(reinterpret_cast<const char*>(&value), sizeof value);
-    return *this;
-  }
-  Bytes& string(std::string_view text) {
-    number<uint64_t>(text.size());
-    data += text;
-    return *this;
-  }
-  Bytes& key(std::string_view name, GgufType type) { return string(name).number(static_cast<uint32_t>(type)); }
-  template <class T>
-  Bytes& entry(std::string_view name, GgufType type, T value) {
-    return key(name, type).number(value);
-  }
-  Bytes& text_entry(std::string_view name, std::string_view text) { return key(name, GgufType::string).string(text); }
-  Bytes& array(std::string_view name, GgufType element, uint64_t count) {
-    return key(name, GgufType::array).number(static_cast<uint32_t>(element)).number(count);
-  }
-  Bytes& tensor(std::string_view name, std::vector<uint64_t> dims, uint32_t type, uint64_t offset) {
-    string(name).number(static_cast<uint32_t>(dims.size()));
-    for (uint64_t dim : dims) number(dim);
-    return number(type).number(offset);
-  }
-  Bytes& data_section(size_t bytes, size_t alignment = 32) {
-    data.resize((data.size() + alignment - 1) / alignment * alignment);
-    data.append(bytes, '\x11');
-    return *this;
-  }
-};
-
-Bytes head(uint64_t tensors, uint64_t entries, uint32_t version = 3) {
-  Bytes b;
-  b.data = "GGUF";
-  return b.number(version).number(tensors).number(entries);
-}
 
 Result<GgufHeader> parse(const Bytes& b) { return parse_gguf_header(std::as_bytes(std::span(b.data)), "t.gguf"); }
 std::string error_of(const Bytes& b) { return message_of(parse(b)); }

@@ -12,13 +12,12 @@ namespace {
 
 using Arguments = std::vector<std::string>;
 
-// Every command that opens a model, with arguments that are good otherwise.
+// Every command that opens a model's weights, with arguments that are good otherwise.
 std::vector<Arguments> model_commands(const std::string& model) {
   std::vector<Arguments> all{{"run", model, "-p", "x", "-n", "4"},
                              {"run", model, "-p", "x", "-n", "4", "--json"},
                              {"logits", model, "-p", "x"},
                              {"embed", model, "-p", "x"},
-                             {"tokenize", model, "x"},
                              {"verify", model},
                              {"bench", model, "-p", "16", "-n", "4"}};
   const auto names = command_names();
@@ -175,6 +174,7 @@ TEST_F(E2eHostileModel, TokenizerThatIsBroken) {
   const std::string whole = slurp(model() / "tokenizer.json");
   put(model() / "tokenizer.json", whole.substr(0, whole.size() / 2));
   expect_model_refused(model(), "tokenizer.json");
+  expect_refused(run_program({"tokenize", model(), "x"}), "tokenizer.json");
   put(model() / "tokenizer.json", replaced(whole, "\"BPE\"", "\"WordPiece\""));
   expect_model_refused(model(), "WordPiece");
 }

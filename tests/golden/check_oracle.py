@@ -1,8 +1,9 @@
 """Checks the oracle itself against numbers that other programs made. Exits 0 or 1; prints max |difference| per case.
 
-The shipped models are compared with models/train/reference.py, a second float64 forward pass; the models in the
-folder of outside data (KVASIR_DATA, else ../shared/data beside the repository) with what their own runtimes printed.
-Outside cases are left out, with a word, when that folder is absent.
+The shipped models are compared with models/train/reference.py, a second float64 forward pass; the tiny models of
+make_tiny.py with a third one, plain_llama.py, and with their own GGUF files; the models in the folder of outside data
+(KVASIR_DATA, else ../shared/data beside the repository) with what their own runtimes printed. Outside cases are left
+out, with a word, when that folder is absent.
 """
 import json
 import os
@@ -11,7 +12,11 @@ import tempfile
 
 import numpy as np
 
+import make_tiny
+import model_files
 import oracle
+import plain_llama
+import to_gguf
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 DATA = os.environ.get('KVASIR_DATA') or os.path.join(ROOT, '..', 'shared', 'data')
@@ -38,6 +43,35 @@ def shipped():
         forward, vocab, _ = oracle.load(path)
         ids = [(i * i * 131 + i * 17 + 5) % vocab for i in range(90)]
         report(f'{name}: reference.py', biggest(forward(ids), reference.model(path)(ids)), 1e-10)
+
+
+def permuted(weights, config):
+    """The rows of q and k so that a rotation pair lies side by side, as llama2.c and GGUF have them."""
+    out = dict(weights)
+    for name, rows in weights.items():
+        for part, key in (('q_proj', 'num_attention_heads'), ('k_proj', 'num_key_value_heads')):
+            if part in name:
+                out[name] = to_gguf.pairs_together(rows, config[key])
+    return out
+
+
+def tiny():
+    with tempfile.TemporaryDirectory() as out:
+        for name in make_tiny.MODELS:
+            folder = os.path.join(out, name)
+            make_tiny.write_model(name, folder)
+            config, stored = model_files.read_folder(folder)
+            weights = {key: model_files.widen(*tensor) for key, tensor in stored.items()}
+            ids = [(i * i * 131 + i * 17 + 5) % config['vocab_size'] for i in range(70)]
+            logits = oracle.load(folder)[0](ids)
+            if name != 'gpt2':
+                plain = plain_llama.logits(weights, config, ids[:9])
+                report(f'{name}: token by token', biggest(logits[:9], plain), 1e-10)
+            if config['model_type'] in ('llama', 'mistral'):
+                turned = oracle.llama(permuted(weights, config), config, ids, interleaved=True)
+                report(f'{name}: pairs side by side', biggest(logits, turned), 1e-10)
+            other = oracle.load(to_gguf.convert(folder, folder + '.gguf'))[0](ids)
+            report(f'{name}: its GGUF', biggest(logits, other), 1e-6)     # epsilon, RoPE's divisors are float32 there
 
 
 def stories():
@@ -75,7 +109,7 @@ def nano():
                             os.path.join(folder, 'gpt-nano-sort-t0-partials.json'), out)
         with open(os.path.join(out, 'config.json')) as file:
             config = json.load(file)
-        weights = oracle.read_safetensors(os.path.join(out, 'model.safetensors'))
+        weights = model_files.read_safetensors(os.path.join(out, 'model.safetensors'))
         stored = {name[:-4]: np.load(os.path.join(out, 'partials', name))
                   for name in os.listdir(os.path.join(out, 'partials'))}
     worst = {}
@@ -96,6 +130,7 @@ def nano():
 
 def main():
     shipped()
+    tiny()
     for name, check in (('stories260K', stories), ('tiny-random-gpt2', tiny_gpt2), ('gpt-nano-sort', nano)):
         if os.path.isdir(os.path.join(DATA, 'models', name)):
             check()

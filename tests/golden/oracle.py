@@ -6,53 +6,20 @@ usage: oracle.py MODEL --ids 1,2,3 --out F.npy        logits of every position, 
                                                       gpt-nano as a Hugging Face GPT-2 folder; its stored intermediate
                                                       tensors go to FOLDER/partials/NAME.npy
 
-MODEL is a Hugging Face folder (llama or gpt2; F64, F32, F16 or BF16 safetensors) or a llama2.c file (version 0 or 1).
-It shares no code with the engine; models/train/reference.py, which reads the same folders, was written separately and
-check_oracle.py compares the two.
+MODEL is a Hugging Face folder (llama, mistral, qwen2, qwen3, phi3 or gpt2), a .gguf of one of these, or a llama2.c
+file; model_files.py reads them. It shares no code with the engine. models/train/reference.py, which reads llama and
+gpt2 folders, was written separately; check_oracle.py compares the two.
 """
 import argparse
 import base64
+import functools
 import json
 import os
-import struct
 import sys
 
 import numpy as np
 
-SAFETENSORS_TYPES = {'F16': '<f2', 'F32': '<f4', 'F64': '<f8'}
-
-
-def read_safetensors(path):
-    """All tensors as float64; each of the four types converts exactly."""
-    with open(path, 'rb') as file:
-        raw = file.read()
-    length, = struct.unpack_from('<Q', raw)
-    tensors = {}
-    for name, entry in json.loads(raw[8:8 + length]).items():
-        if name == '__metadata__':
-            continue
-        begin, end = entry['data_offsets']
-        data = raw[8 + length + begin:8 + length + end]
-        if entry['dtype'] == 'BF16':
-            values = (np.frombuffer(data, '<u2').astype('<u4') << 16).view('<f4')
-        else:
-            values = np.frombuffer(data, SAFETENSORS_TYPES[entry['dtype']])
-        tensors[name] = values.astype(np.float64).reshape(entry['shape'])
-    return tensors
-
-
-def write_safetensors(path, tensors):
-    """float32 tensors, in name order; the header is padded with spaces to 8 bytes as the format wants."""
-    head, blobs, offset = {}, [], 0
-    for name in sorted(tensors):
-        blob = np.ascontiguousarray(tensors[name], '<f4').tobytes()
-        head[name] = {'dtype': 'F32', 'shape': list(tensors[name].shape), 'data_offsets': [offset, offset + len(blob)]}
-        blobs.append(blob)
-        offset += len(blob)
-    text = json.dumps(head).encode()
-    text += b' ' * (-len(text) % 8)
-    with open(path, 'wb') as file:
-        file.write(struct.pack('<Q', len(text)) + text + b''.join(blobs))
+from model_files import read_folder, read_gguf, read_llama2c, widen, write_safetensors
 
 
 def no_tap(name, value):
@@ -78,20 +45,24 @@ def attention(q, k, v, tap=no_tap):
 
 
 def rope_frequencies(config, width):
-    """Radians a position for each pair of channels, [width / 2]."""
-    theta = float(config.get('rope_theta') or 10000.0)
+    """Radians a position for each pair of channels, [width / 2]. Newer files keep theta and scaling in one object."""
+    rope = config.get('rope_parameters') or config.get('rope_scaling') or {}
+    theta = float(rope.get('rope_theta') or config.get('rope_theta') or 10000.0)
     frequency = theta ** (-np.arange(0, width, 2) / width)
-    scaling = config.get('rope_scaling') or {}
-    kind = scaling.get('rope_type') or scaling.get('type') or 'default'
+    if (rope.get('partial_rotary_factor') or config.get('partial_rotary_factor') or 1.0) != 1.0:
+        raise SystemExit('oracle.py: partial_rotary_factor other than 1 is not known here')
+    if config.get('rope_divisors') is not None:     # GGUF's rope_freqs.weight
+        frequency = frequency / config['rope_divisors']
+    kind = rope.get('rope_type') or rope.get('type') or 'default'
     if kind == 'linear':
-        return frequency / scaling['factor']
+        return frequency / rope['factor']
     if kind == 'llama3':     # Llama 3.1: long waves are slowed by `factor`, short ones kept, the rest blended
-        low, high = scaling['low_freq_factor'], scaling['high_freq_factor']
-        turns = scaling['original_max_position_embeddings'] * frequency / (2 * np.pi)
+        low, high = rope['low_freq_factor'], rope['high_freq_factor']
+        turns = rope['original_max_position_embeddings'] * frequency / (2 * np.pi)
         kept = np.clip((turns - low) / (high - low), 0, 1)
-        return frequency * (kept + (1 - kept) / scaling['factor'])
-    if kind != 'default':
-        raise SystemExit(f'oracle.py: rope_scaling "{kind}" is not known here')
+        return frequency * (kept + (1 - kept) / rope['factor'])
+    if kind != 'default' or any(isinstance(value, dict) for value in rope.values()):     # per kind of layer
+        raise SystemExit(f'oracle.py: RoPE scaling {rope} is not known here')
     return frequency
 
 
@@ -110,9 +81,13 @@ def rotate(x, frequency, interleaved):
     return out
 
 
-def llama(weights, config, ids, interleaved=False):
-    heads = config['num_attention_heads']
-    width = config.get('head_dim') or config['hidden_size'] // heads
+def head_width(config):
+    return config.get('head_dim') or config['hidden_size'] // config['num_attention_heads']
+
+
+def llama(weights, config, ids, interleaved=False, head_norms=False):
+    """Also mistral, which is the same, and qwen2, whose q, k and v have a bias. A bias that is absent is zero."""
+    width = head_width(config)
     frequency = rope_frequencies(config, width)
     embedding = weights['model.embed_tokens.weight']
     tokens = len(ids)
@@ -127,15 +102,35 @@ def llama(weights, config, ids, interleaved=False):
     for layer in range(config['num_hidden_layers']):
         at = f'model.layers.{layer}.'
         h = norm(x, at + 'input_layernorm')
-        q = linear(h, at + 'self_attn.q_proj').reshape(tokens, -1, width)
-        k = linear(h, at + 'self_attn.k_proj').reshape(tokens, -1, width)
-        v = linear(h, at + 'self_attn.v_proj').reshape(tokens, -1, width)
+        q, k, v = (linear(h, f'{at}self_attn.{name}_proj').reshape(tokens, -1, width) for name in 'qkv')
+        if head_norms:
+            q, k = norm(q, at + 'self_attn.q_norm'), norm(k, at + 'self_attn.k_norm')
         y = attention(rotate(q, frequency, interleaved), rotate(k, frequency, interleaved), v)
         x = x + linear(y, at + 'self_attn.o_proj')
         h = norm(x, at + 'post_attention_layernorm')
         gate = linear(h, at + 'mlp.gate_proj')
         x = x + linear(gate / (1 + np.exp(-gate)) * linear(h, at + 'mlp.up_proj'), at + 'mlp.down_proj')
     return norm(x, 'model.norm') @ weights.get('lm_head.weight', embedding).T
+
+
+def qwen3(weights, config, ids):
+    """Every head of q and k is normalised, with one gain [head_dim] for all heads, before it is rotated."""
+    return llama(weights, config, ids, head_norms=True)
+
+
+def phi3(weights, config, ids):
+    """Two fused matrices: rows q | k | v, and gate | up."""
+    width, heads = head_width(config), config['num_attention_heads']
+    groups, ffn = config.get('num_key_value_heads') or heads, config['intermediate_size']
+    split = dict(weights)
+    for layer in range(config['num_hidden_layers']):
+        at = f'model.layers.{layer}.'
+        q, k, v = np.split(split.pop(at + 'self_attn.qkv_proj.weight'), np.cumsum((heads, groups)) * width)
+        gate, up = np.split(split.pop(at + 'mlp.gate_up_proj.weight'), [ffn])
+        for name, rows in (('q', q), ('k', k), ('v', v)):
+            split[f'{at}self_attn.{name}_proj.weight'] = rows
+        split[at + 'mlp.gate_proj.weight'], split[at + 'mlp.up_proj.weight'] = gate, up
+    return llama(split, config, ids)
 
 
 def gelu_tanh(x):
@@ -178,66 +173,30 @@ def gpt2(weights, config, ids, tap=no_tap):
     return x @ weights.get('lm_head.weight', weights['wte.weight']).T
 
 
-def read_llama2c(path):
-    """(weights under Hugging Face names, config) of a llama2.c float file; its RoPE pairs are interleaved."""
-    with open(path, 'rb') as file:
-        raw = file.read()
-    modern = raw[:4] == b'24ka'
-    if modern and struct.unpack_from('<i', raw, 4)[0] != 1:
-        raise SystemExit(f'oracle.py: {path}: llama2.c version 1 is the only numbered one known here')
-    dim, hidden, layers, heads, groups, vocab, context = struct.unpack_from('<7i', raw, 8 if modern else 0)
-    tied = raw[36] != 0 if modern else vocab > 0
-    vocab, kv_dim = abs(vocab), dim // heads * groups
-    data, at = np.frombuffer(raw, '<f4', offset=256 if modern else 28), 0
+FAMILIES = {'llama': llama, 'mistral': llama, 'qwen2': llama, 'qwen3': qwen3, 'phi3': phi3, 'gpt2': gpt2}
 
-    def take(*shape):
-        nonlocal at
-        count = int(np.prod(shape))
-        at += count
-        return data[at - count:at].astype(np.float64).reshape(shape)
 
-    part = {}
-    if modern:
-        part['input_layernorm'], part['post_attention_layernorm'] = take(layers, dim), take(layers, dim)
-        final = take(dim)
-    embedding = take(vocab, dim)
-    if not modern:
-        part['input_layernorm'] = take(layers, dim)
-    for name, rows in (('q', dim), ('k', kv_dim), ('v', kv_dim), ('o', dim)):
-        part[f'self_attn.{name}_proj'] = take(layers, rows, dim)
-    if not modern:
-        part['post_attention_layernorm'] = take(layers, dim)
-    for name, rows, cols in (('gate', hidden, dim), ('down', dim, hidden), ('up', hidden, dim)):     # w1, w2, w3
-        part[f'mlp.{name}_proj'] = take(layers, rows, cols)
-    if not modern:
-        final = take(dim)
-        at += context * (dim // heads)     # stored cosines and sines, which no reader uses
-    weights = {'model.embed_tokens.weight': embedding, 'model.norm.weight': final}
-    if not tied:
-        weights['lm_head.weight'] = take(vocab, dim)
-    if at != len(data):
-        raise SystemExit(f'oracle.py: {path}: the header describes {at} floats, the file has {len(data)}')
-    for name, stack in part.items():
-        weights.update({f'model.layers.{i}.{name}.weight': stack[i] for i in range(layers)})
-    return weights, {'hidden_size': dim, 'num_hidden_layers': layers, 'num_attention_heads': heads, 'vocab_size': vocab,
-                     'max_position_embeddings': context, 'rms_norm_eps': 1e-5, 'rope_theta': 10000.0}
+def language_model(weights, config):
+    """The function from ids to logits [tokens, vocab]."""
+    kind = config.get('model_type')
+    if kind not in FAMILIES:
+        raise SystemExit(f'oracle.py: model_type "{kind}" is not known here')
+    return lambda ids: FAMILIES[kind](weights, config, ids)
 
 
 def load(path):
     """(function from ids to logits [tokens, vocab], vocabulary size, context length)."""
-    if not os.path.isdir(path):
+    if os.path.isdir(path):
+        config, stored = read_folder(path)
+        weights = {name: widen(*tensor) for name, tensor in stored.items()}
+        forward = language_model(weights, config)
+    elif path.endswith('.gguf'):
+        weights, config = read_gguf(path)
+        forward = language_model(weights, config)
+    else:
         weights, config = read_llama2c(path)
-        return (lambda ids: llama(weights, config, ids, interleaved=True)), config['vocab_size'], \
-            config['max_position_embeddings']
-    with open(os.path.join(path, 'config.json')) as file:
-        config = json.load(file)
-    weights = {}
-    for name in sorted(os.listdir(path)):
-        if name.endswith('.safetensors'):
-            weights.update(read_safetensors(os.path.join(path, name)))
-    family = {'llama': llama, 'gpt2': gpt2}[config['model_type']]
-    context = config.get('max_position_embeddings') or config['n_positions']
-    return (lambda ids: family(weights, config, ids)), config['vocab_size'], context
+        forward = functools.partial(llama, weights, config, interleaved=True)
+    return forward, config['vocab_size'], config.get('max_position_embeddings') or config['n_positions']
 
 
 def parse_ids(text, vocab, context):

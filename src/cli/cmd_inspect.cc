@@ -1,0 +1,85 @@
+// kvasir inspect: what a model file holds.
+#include <algorithm>
+#include <cstdio>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "cli/cli.h"
+#include "cli/printable.h"
+#include "engine/inspect.h"
+
+namespace kvasir::cli {
+namespace {
+
+struct Args {
+  std::string model = "tales";
+  bool json = false;
+};
+
+constexpr size_t kWidestValue = 100;
+
+void print_inspection(const Inspection& r) {
+  fmt::print("file         {}\nformat       {}\n", printable(r.path), r.format);
+  fmt::print("tensors      {} of {} elements, {} B\n", r.tensors.size(), with_commas(static_cast<uint64_t>(r.elements)),
+             with_commas(r.bytes));
+  fmt::print("fingerprint  {}\n", r.fingerprint.empty() ? "none: " + printable(r.reason) : r.fingerprint);
+  if (!r.metadata.empty()) fmt::print("\nmetadata\n");
+  for (const auto& entry : r.metadata) {
+    std::string value = printable(entry.value);
+    if (value.size() > kWidestValue) value = cut_utf8(value, kWidestValue) + " ...";
+    fmt::print("  {:<42} {:<14} {}\n", printable(entry.key), entry.type, value);
+  }
+  if (!r.tensors.empty()) fmt::print("\ntensors\n");
+  size_t widest = 0;
+  for (const auto& tensor : r.tensors) widest = std::max(widest, std::min<size_t>(tensor.name.size(), 60));
+  for (const auto& tensor : r.tensors)
+    fmt::print("  {:<{}}  {:<6} {:>20} {:>16} B  {}\n", printable(tensor.name), widest, tensor.type,
+               fmt::format("[{}]", fmt::join(tensor.shape, ", ")), with_commas(tensor.bytes), printable(tensor.file));
+}
+
+nlohmann::json inspection_json(const Inspection& r) {
+  nlohmann::json metadata = nlohmann::json::object(), tensors = nlohmann::json::array();
+  for (const auto& entry : r.metadata) {
+    const auto value = nlohmann::json::parse(entry.value);
+    metadata[entry.key] = entry.type.empty() ? value : nlohmann::json{{"type", entry.type}, {"value", value}};
+  }
+  for (const auto& tensor : r.tensors)
+    tensors.push_back({{"name", tensor.name},
+                       {"type", tensor.type},
+                       {"shape", tensor.shape},
+                       {"bytes", tensor.bytes},
+                       {"file", tensor.file}});
+  return {{"path", r.path},
+          {"format", r.format},
+          {"fingerprint", r.fingerprint.empty() ? nlohmann::json() : nlohmann::json(r.fingerprint)},
+          {"reason", r.reason.empty() ? nlohmann::json() : nlohmann::json(r.reason)},
+          {"elements", r.elements},
+          {"bytes", r.bytes},
+          {"metadata", metadata},
+          {"tensors", tensors}};
+}
+
+Result<int> run(const Args& a) {
+  KVASIR_TRY(const Inspection report, inspect(a.model));
+  if (a.json)
+    print_json(inspection_json(report));
+  else
+    print_inspection(report);
+  return kOk;
+}
+
+void add(CLI::App& app, Run* run_command) {
+  auto a = std::make_shared<Args>();
+  app.add_option("MODEL,-m,--model", a->model, "a model, or a .safetensors file")->capture_default_str();
+  app.add_flag("--json", a->json, "one JSON object on stdout");
+  app.footer("Examples:\n  kvasir inspect model.gguf\n  kvasir inspect tales --json");
+  *run_command = [a] { return run(*a); };
+}
+
+}  // namespace
+
+extern const Command cmd_inspect;
+const Command cmd_inspect{"inspect", "a model file: metadata, tensors, types, sizes, fingerprint", add};
+
+}  // namespace kvasir::cli

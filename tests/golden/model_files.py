@@ -1,0 +1,261 @@
+"""Files that hold models, read into NumPy: Hugging Face folders, GGUF and llama2.c; and safetensors written.
+
+Everything comes out under Hugging Face names and config keys. It knows no arithmetic of any model (oracle.py has that)
+and shares no code with the engine. GGUF: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md.
+"""
+import json
+import os
+import struct
+
+import numpy as np
+
+SAFETENSORS_TYPES = {'F16': '<f2', 'F32': '<f4', 'F64': '<f8', 'BF16': '<u2'}
+GGUF_TYPES = {0: 'F32', 1: 'F16', 30: 'BF16'}
+GGUF_SCALARS = dict(zip((0, 1, 2, 3, 4, 5, 6, 7, 10, 11, 12), 'BbHhIif?Qqd'))
+GGUF_STRING, GGUF_ARRAY = 8, 9
+NESTED_PREFIXES = ('model.language_model.', 'language_model.model.')
+
+# GGUF's names, without "blk.N." and ".weight"/".bias", as llama.cpp's converter writes them. to_gguf.py has its own
+# table the other way round, on purpose: a wrong name in either shows.
+LLAMA_NAMES = {
+    'token_embd': 'model.embed_tokens', 'output_norm': 'model.norm', 'output': 'lm_head',
+    'attn_norm': 'input_layernorm', 'ffn_norm': 'post_attention_layernorm',
+    'attn_q': 'self_attn.q_proj', 'attn_k': 'self_attn.k_proj', 'attn_v': 'self_attn.v_proj',
+    'attn_qkv': 'self_attn.qkv_proj', 'attn_output': 'self_attn.o_proj',
+    'attn_q_norm': 'self_attn.q_norm', 'attn_k_norm': 'self_attn.k_norm',
+    'ffn_gate': 'mlp.gate_proj', 'ffn_up': 'mlp.up_proj', 'ffn_down': 'mlp.down_proj'}
+GPT2_NAMES = {
+    'token_embd': 'wte', 'position_embd': 'wpe', 'output_norm': 'ln_f', 'output': 'lm_head',
+    'attn_norm': 'ln_1', 'ffn_norm': 'ln_2', 'attn_qkv': 'attn.c_attn', 'attn_output': 'attn.c_proj',
+    'ffn_up': 'mlp.c_fc', 'ffn_down': 'mlp.c_proj'}
+
+
+def refuse(path, why):
+    raise SystemExit(f'{path}: {why}')
+
+
+def widen(kind, values):
+    """float64 of values as they are stored (BF16 as its 16 bits); exact for every kind."""
+    if kind == 'BF16':
+        values = (values.astype('<u4') << 16).view('<f4')
+    return values.astype(np.float64)
+
+
+def narrow(kind, values):
+    """The reverse, rounded to nearest, ties to even."""
+    if kind != 'BF16':
+        return values.astype(SAFETENSORS_TYPES[kind])
+    bits = values.astype('<f4').view('<u4')
+    return ((bits + 0x7fff + (bits >> 16 & 1)) >> 16).astype('<u2')
+
+
+def read_stored(path):
+    """{name: (kind, array as stored)} of a safetensors file."""
+    with open(path, 'rb') as file:
+        raw = file.read()
+    length, = struct.unpack_from('<Q', raw)
+    tensors = {}
+    for name, entry in json.loads(raw[8:8 + length]).items():
+        if name == '__metadata__':
+            continue
+        begin, end = entry['data_offsets']
+        values = np.frombuffer(raw[8 + length + begin:8 + length + end], SAFETENSORS_TYPES[entry['dtype']])
+        tensors[name] = entry['dtype'], values.reshape(entry['shape'])
+    return tensors
+
+
+def read_safetensors(path):
+    return {name: widen(*stored) for name, stored in read_stored(path).items()}
+
+
+def write_safetensors(path, tensors, kind='F32'):
+    """All in one kind, in name order; the header is padded with spaces to 8 bytes as the format wants."""
+    head, blobs, offset = {}, [], 0
+    for name in sorted(tensors):
+        blob = narrow(kind, np.ascontiguousarray(tensors[name])).tobytes()
+        head[name] = {'dtype': kind, 'shape': list(tensors[name].shape), 'data_offsets': [offset, offset + len(blob)]}
+        blobs.append(blob)
+        offset += len(blob)
+    text = json.dumps(head).encode()
+    text += b' ' * (-len(text) % 8)
+    with open(path, 'wb') as file:
+        file.write(struct.pack('<Q', len(text)) + text + b''.join(blobs))
+
+
+def read_json(*parts, default=None):
+    """The parsed file, or `default` where it is absent."""
+    path = os.path.join(*parts)
+    if default is not None and not os.path.exists(path):
+        return default
+    with open(path, encoding='utf-8') as file:
+        return json.load(file)
+
+
+def plain_name(name):
+    """A text model's own name of a tensor that a model with a nested text_config holds under another prefix."""
+    for prefix in NESTED_PREFIXES:
+        if name.startswith(prefix):
+            return 'model.' + name[len(prefix):]
+    return name.removeprefix('language_model.')
+
+
+def read_folder(path):
+    """(config of the text model, {name: (kind, array as stored)}); a nested text_config goes over the outer keys."""
+    config = read_json(path, 'config.json')
+    config = config | (config.get('text_config') or {})
+    tensors = {}
+    for name in sorted(os.listdir(path)):
+        if name.endswith('.safetensors'):
+            tensors.update(read_stored(os.path.join(path, name)))
+    return config, {plain_name(name): stored for name, stored in tensors.items()}
+
+
+def read_llama2c(path):
+    """(weights under Hugging Face names, config) of a llama2.c float file; its RoPE pairs are interleaved."""
+    with open(path, 'rb') as file:
+        raw = file.read()
+    modern = raw[:4] == b'24ka'
+    if modern and struct.unpack_from('<i', raw, 4)[0] != 1:
+        refuse(path, 'llama2.c version 1 is the only numbered one known here')
+    dim, hidden, layers, heads, groups, vocab, context = struct.unpack_from('<7i', raw, 8 if modern else 0)
+    tied = raw[36] != 0 if modern else vocab > 0
+    vocab, kv_dim = abs(vocab), dim // heads * groups
+    data, at = np.frombuffer(raw, '<f4', offset=256 if modern else 28), 0
+
+    def take(*shape):
+        nonlocal at
+        count = int(np.prod(shape))
+        at += count
+        return data[at - count:at].astype(np.float64).reshape(shape)
+
+    part = {}
+    if modern:
+        part['input_layernorm'], part['post_attention_layernorm'] = take(layers, dim), take(layers, dim)
+        final = take(dim)
+    embedding = take(vocab, dim)
+    if not modern:
+        part['input_layernorm'] = take(layers, dim)
+    for name, rows in (('q', dim), ('k', kv_dim), ('v', kv_dim), ('o', dim)):
+        part[f'self_attn.{name}_proj'] = take(layers, rows, dim)
+    if not modern:
+        part['post_attention_layernorm'] = take(layers, dim)
+    for name, rows, cols in (('gate', hidden, dim), ('down', dim, hidden), ('up', hidden, dim)):     # w1, w2, w3
+        part[f'mlp.{name}_proj'] = take(layers, rows, cols)
+    if not modern:
+        final = take(dim)
+        at += context * (dim // heads)     # stored cosines and sines, which no reader uses
+    weights = {'model.embed_tokens.weight': embedding, 'model.norm.weight': final}
+    if not tied:
+        weights['lm_head.weight'] = take(vocab, dim)
+    if at != len(data):
+        refuse(path, f'the header describes {at} floats, the file has {len(data)}')
+    for name, stack in part.items():
+        weights.update({f'model.layers.{i}.{name}.weight': stack[i] for i in range(layers)})
+    return weights, {'hidden_size': dim, 'num_hidden_layers': layers, 'num_attention_heads': heads, 'vocab_size': vocab,
+                     'max_position_embeddings': context, 'rms_norm_eps': 1e-5, 'rope_theta': 10000.0}
+
+
+def gguf_head(raw, path):
+    """(metadata, [(name, shape, type, offset)], where the tensors' data begins); versions 2 and 3 read alike."""
+    at = 4
+
+    def number(code):
+        nonlocal at
+        at += struct.calcsize('<' + code)
+        return struct.unpack_from('<' + code, raw, at - struct.calcsize('<' + code))[0]
+
+    def string():
+        nonlocal at
+        length = number('Q')
+        at += length
+        return raw[at - length:at].decode()
+
+    def value(kind):
+        if kind == GGUF_STRING:
+            return string()
+        if kind == GGUF_ARRAY:
+            kind, length = number('I'), number('Q')
+            return [value(kind) for _ in range(length)]
+        return number(GGUF_SCALARS[kind])
+
+    version = number('I')
+    if raw[:4] != b'GGUF' or version not in (2, 3):
+        refuse(path, f'begins with {raw[:4]} and version {version}; GGUF 2 and 3 are known here')
+    tensors, pairs = number('Q'), number('Q')
+    metadata, infos = {}, []
+    for _ in range(pairs):
+        key = string()
+        metadata[key] = value(number('I'))
+    for _ in range(tensors):
+        name = string()
+        dims = [number('Q') for _ in range(number('I'))]
+        infos.append((name, dims[::-1], number('I'), number('Q')))     # the fastest dimension is written first
+    return metadata, infos, at + -at % metadata.get('general.alignment', 32)
+
+
+def gguf_tensors(path):
+    """(metadata, {name: float64 array})."""
+    with open(path, 'rb') as file:
+        raw = file.read()
+    metadata, infos, data = gguf_head(raw, path)
+    if metadata.get('split.count', 1) > 1:
+        refuse(path, 'one part of a split model; the oracle reads whole files')
+    tensors = {}
+    for name, shape, kind, offset in infos:
+        if kind not in GGUF_TYPES:
+            refuse(path, f'{name}: tensor type {kind} is not known here')
+        stored = np.frombuffer(raw, SAFETENSORS_TYPES[GGUF_TYPES[kind]], int(np.prod(shape)), data + offset)
+        tensors[name] = widen(GGUF_TYPES[kind], stored).reshape(shape)
+    return metadata, tensors
+
+
+def llama_config(arch, get, tensors):
+    width = get('attention.key_length') or get('embedding_length') // get('attention.head_count')
+    kind = get('rope.scaling.type') or 'none'
+    divisors = tensors.pop('rope_freqs.weight', None)
+    return {
+        'model_type': arch, 'hidden_size': get('embedding_length'), 'num_hidden_layers': get('block_count'),
+        'num_attention_heads': get('attention.head_count'), 'head_dim': width,
+        'num_key_value_heads': get('attention.head_count_kv') or get('attention.head_count'),
+        'intermediate_size': get('feed_forward_length'),
+        'max_position_embeddings': get('context_length'), 'vocab_size': len(tensors['token_embd.weight']),
+        'rms_norm_eps': get('attention.layer_norm_rms_epsilon'), 'rope_theta': get('rope.freq_base') or 10000.0,
+        'rope_scaling': None if kind == 'none' else {'type': kind, 'factor': get('rope.scaling.factor')},
+        'rope_divisors': divisors}
+
+
+def gpt2_config(arch, get, tensors):
+    return {
+        'model_type': arch, 'n_embd': get('embedding_length'), 'n_layer': get('block_count'),
+        'n_head': get('attention.head_count'), 'n_positions': get('context_length'),
+        'layer_norm_epsilon': get('attention.layer_norm_epsilon'), 'vocab_size': len(tensors['token_embd.weight'])}
+
+
+def half_split(rows, heads):
+    """Rows of Q or K as Hugging Face orders them, (i, i + D / 2) a pair; arch "llama" stores (2i, 2i + 1)."""
+    pairs = rows.reshape(heads, -1, 2, *rows.shape[1:])
+    return pairs.swapaxes(1, 2).reshape(rows.shape)
+
+
+def read_gguf(path):
+    """(weights under Hugging Face names, config); arrays as Hugging Face stores them, so GPT-2's are [in][out]."""
+    metadata, tensors = gguf_tensors(path)
+    arch = metadata['general.architecture']
+    if arch not in ('llama', 'qwen2', 'qwen3', 'phi3', 'gpt2'):
+        refuse(path, f'architecture "{arch}" is not known here')
+    names, block = (GPT2_NAMES, 'h') if arch == 'gpt2' else (LLAMA_NAMES, 'model.layers')
+    if arch == 'phi3':
+        names = names | {'ffn_up': 'mlp.gate_up_proj'}     # rows gate | up
+    config = (gpt2_config if arch == 'gpt2' else llama_config)(arch, lambda key: metadata.get(f'{arch}.{key}'), tensors)
+    weights = {}
+    for name, array in tensors.items():
+        *parts, last, suffix = name.split('.')
+        if last not in names or suffix not in ('weight', 'bias'):
+            refuse(path, f'tensor "{name}" is not known here')
+        if arch == 'llama' and last in ('attn_q', 'attn_k'):
+            array = half_split(array, config['num_attention_heads' if last == 'attn_q' else 'num_key_value_heads'])
+        if arch == 'gpt2' and parts and array.ndim == 2:
+            array = array.T     # Conv1D
+        layer = f'{block}.{parts[1]}.' if parts else ''
+        weights[f'{layer}{names[last]}.{suffix}'] = array
+    return weights, config
