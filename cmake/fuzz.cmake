@@ -1,21 +1,16 @@
-# Fuzz targets, one per tests/fuzz/fuzz_*.cc. They link a small library of the readers, built with the sanitizers, and
-# not the engine: cmake -DKVASIR_FUZZ=ON -DCMAKE_CXX_COMPILER=clang++, then tests/fuzz/run.sh BUILD_FOLDER.
+# Fuzz targets, one per tests/fuzz/fuzz_*.cc, over the whole library built with the sanitizers:
+# cmake -DKVASIR_FUZZ=ON -DCMAKE_CXX_COMPILER=clang++, then tests/fuzz/run.sh BUILD_FOLDER.
 if(NOT CMAKE_CXX_COMPILER_ID MATCHES "Clang")
   message(FATAL_ERROR "KVASIR_FUZZ needs clang (libFuzzer): configure with -DCMAKE_CXX_COMPILER=clang++")
 endif()
 
 set(fuzz_sanitizers -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
 
-# The readers under test and what they stand on (dtype, base).
-file(GLOB fuzz_sources CONFIGURE_DEPENDS
-  ${PROJECT_SOURCE_DIR}/src/format/*.cc ${PROJECT_SOURCE_DIR}/src/dtype/*.cc ${PROJECT_SOURCE_DIR}/src/base/*.cc)
-list(FILTER fuzz_sources EXCLUDE REGEX "_test\\.cc$")
-add_library(kvasir_fuzz_lib STATIC EXCLUDE_FROM_ALL ${fuzz_sources})
-target_include_directories(kvasir_fuzz_lib PUBLIC
-  ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src ${PROJECT_BINARY_DIR})
+add_library(kvasir_fuzz_lib STATIC EXCLUDE_FROM_ALL ${sources})
+kvasir_library_properties(kvasir_fuzz_lib)
+target_include_directories(kvasir_fuzz_lib PUBLIC ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/src ${PROJECT_BINARY_DIR})
 target_compile_options(kvasir_fuzz_lib PUBLIC ${fuzz_sanitizers} PRIVATE -fsanitize=fuzzer-no-link)
 target_link_options(kvasir_fuzz_lib PUBLIC ${fuzz_sanitizers})
-target_link_libraries(kvasir_fuzz_lib PUBLIC Threads::Threads fmt::fmt nlohmann_json::nlohmann_json PkgConfig::XXHASH)
 
 file(GLOB fuzz_targets CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/fuzz/fuzz_*.cc)
 add_custom_target(fuzzers)

@@ -14,7 +14,7 @@ for target in "$build"/fuzz_*; do
   mkdir "$work/corpus"
   [ -d "$here/corpus/$name" ] && cp "$here/corpus/$name"/* "$work/corpus/"
   echo "$name: $seconds s"
-  if "$target" "$work/corpus" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -max_len=4096 \
+  if "$target" "$work/corpus" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -max_len=8192 \
       -artifact_prefix="$work/" -print_final_stats=1 >"$work/log" 2>&1; then
     grep -E 'number_of_executed_units|DONE' "$work/log"
     rm -r "$work"

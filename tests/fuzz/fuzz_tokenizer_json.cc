@@ -1,0 +1,8 @@
+// Any bytes as a tokenizer.json: an error, or a tokenizer that keeps its promises.
+#include "tests/fuzz/check_tokenizer.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  static kvasir::fuzz::MemFile file;
+  kvasir::fuzz::check_tokenizer(kvasir::Tokenizer::from_json(file.write(data, size)));
+  return 0;
+}
