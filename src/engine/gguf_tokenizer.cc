@@ -40,6 +40,8 @@ Result<GgufVocab> read_vocab(const GgufMetadata& metadata) {
   KVASIR_TRY(const auto model, metadata.get_string(key("model")));
   KVASIR_TRY(const auto pre, metadata.get_string(key("pre")));
   if (!model) return fail("tokenizer.ggml.model is missing", {}, "a GGUF file that holds a tokenizer");
+  KVASIR_TRY(const auto arch, metadata.get_string("general.architecture"));
+  vocab.arch = arch.value_or("");
   vocab.model = *model;
   vocab.pre = pre.value_or("");
   KVASIR_TRY(vocab.tokens, strings(metadata, "tokens", true));

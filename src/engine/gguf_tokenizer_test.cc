@@ -6,6 +6,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <kvasir/engine.h>
+#include <kvasir/generate.h>
+
 #include "format/format_test_util.h"
 #include "format/gguf_test_util.h"
 
@@ -70,6 +73,30 @@ INSTANTIATE_TEST_SUITE_P(Files, GgufVectors, testing::Values("gpt-2", "llama-spm
                            std::erase(name, '-');
                            return name;
                          });
+
+TEST(GgufTokenizer, Phi3sAddedTokensSwallowTheLineEndAfterThem) {
+  if (outside_data().empty()) GTEST_SKIP() << "outside data folder is absent";
+  const auto phi3 = open_gguf_tokenizer(outside_data() / "tokenizers/vectors/ggml-vocab-phi-3.gguf");
+  ASSERT_TRUE(phi3) << message_of(phi3);
+  const auto ids = *(*phi3)->encode("<|user|>\nHi<|end|>\n<|assistant|>\n", false);
+  EXPECT_EQ(ids, *(*phi3)->encode("<|user|>Hi<|end|><|assistant|>", false));
+  EXPECT_THAT(ids, ElementsAre(32010, 6324, 32007, 32001));
+  EXPECT_EQ((*phi3)->encode("<|endoftext|>\n", false)->size(), 3u) << "this one leaves it";
+}
+
+TEST(GgufModelFile, TheTinyRandomLlamaGenerates) {
+  if (outside_data().empty()) GTEST_SKIP() << "outside data folder is absent";
+  const auto model = Model::open((outside_data() / "models/tiny-random-llama-gguf/tiny-random-llama.gguf").string());
+  ASSERT_TRUE(model) << message_of(model);
+  const auto engine = Engine::create(*model, {.threads = 1});
+  auto session = (*engine)->open_session({.ctx = 64});
+  GenerateOptions options;
+  options.max_tokens = 8;
+  options.ignore_eos = true;
+  const auto g = generate(**engine, *session, *(*model)->tokenizer()->encode("Once upon a time"), options);
+  ASSERT_TRUE(g) << message_of(g);
+  EXPECT_EQ(g->tokens.size(), 8u);
+}
 
 // ---- metadata -----------------------------------------------------------------------------------------------------
 

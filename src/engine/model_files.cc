@@ -61,7 +61,8 @@ Result<ModelFiles> read_model_files(const fs::path& path) {
 Result<std::shared_ptr<const Tokenizer>> open_tokenizer_file(const fs::path& path, std::optional<int> vocab) {
   const fs::path extension = path.extension();
   if (extension == ".json") return Tokenizer::from_json(path);
-  if (extension == ".model") return Tokenizer::from_sentencepiece(path);
+  // Mistral's are called tokenizer.model.v3 and the like.
+  if (path.filename().string().find(".model") != std::string::npos) return Tokenizer::from_sentencepiece(path);
   if (extension == ".gguf") return open_gguf_tokenizer(path);
   if (extension != ".bin")
     return fail("not a tokenizer that Kvasir can read", path.string(),

@@ -2,7 +2,9 @@
 // src/llama-vocab.cpp and gguf-py/gguf/constants.py.
 #include "token/gguf_vocab.h"
 
+#include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -137,6 +139,13 @@ Result<void> fill(const GgufVocab& vocab, bool add_bos_by_default, BpeParts& par
   return {};
 }
 
+// Phi-3's own tokenizer.json has "rstrip" on every added token but these; GGUF has no place for that flag.
+void strip_as_phi3(std::vector<AddedToken>& added) {
+  constexpr std::string_view kPlain[] = {"<unk>", "<s>", "<|endoftext|>"};
+  for (AddedToken& token : added)
+    token.rstrip = std::find(std::begin(kPlain), std::end(kPlain), token.content) == std::end(kPlain);
+}
+
 Result<std::unique_ptr<const TokenModel>> make_llama(const GgufVocab& vocab) {
   KVASIR_CHECK(check_length("scores", vocab.scores.size(), vocab.tokens.size()));
   KVASIR_CHECK(check_length("token_type", vocab.types.size(), vocab.tokens.size()));
@@ -145,6 +154,7 @@ Result<std::unique_ptr<const TokenModel>> make_llama(const GgufVocab& vocab) {
   }
   SpmParts parts;
   KVASIR_CHECK(fill(vocab, true, parts, parts.kinds));
+  if (vocab.arch == "phi3") strip_as_phi3(parts.added);
   parts.scores = vocab.scores;
   parts.fuse_unk = true;
   parts.byte_fallback = true;

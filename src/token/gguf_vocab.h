@@ -17,6 +17,7 @@ namespace kvasir {
 /// The values of `tokenizer.ggml.<name>`; the key's name follows where it differs. An absent array is empty. The views
 /// need only live as long as the call that takes them.
 struct GgufVocab {
+  std::string arch;   ///< general.architecture: phi3's added tokens swallow white space, which no key says
   std::string model;  ///< "llama" or "gpt2"; other kinds are refused by their names
   std::string pre;
   std::vector<std::string_view> tokens;
