@@ -7,7 +7,7 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   set(avx2 "-mavx2 -mfma -mf16c -mbmi2")
   set_source_files_properties(${PROJECT_SOURCE_DIR}/src/math/kernels_avx2.cc PROPERTIES COMPILE_FLAGS "${avx2} -O3")
   set_source_files_properties(${PROJECT_SOURCE_DIR}/src/math/kernels_avx512.cc PROPERTIES COMPILE_FLAGS
-    "${avx2} -mavx512f -mavx512bw -mavx512dq -mavx512vl -mprefer-vector-width=512 -O3")
+    "${avx2} -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512vnni -mprefer-vector-width=512 -O3")
 endif()
 
 # What everything that compiles the sources needs: the library, and the fuzz targets' own build of it.

@@ -13,7 +13,7 @@ function(kvasir_registry out glob)
   file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/generated/${out}.inc CONTENT "${text}" @ONLY)
 endfunction()
 
-kvasir_registry(codecs src/dtype/*.cc registry)
+kvasir_registry(codecs src/dtype/*.cc registry operands)
 kvasir_registry(layouts src/cache/layouts/*.cc)
 kvasir_registry(families src/arch/families/*.cc)
 kvasir_registry(commands src/cli/cmd_*.cc)

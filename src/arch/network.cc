@@ -56,6 +56,9 @@ Result<Network::Group> Network::bind(const std::vector<TensorSpec>& specs, const
       const int64_t rows = spec.conv1d ? spec.shape[1] : spec.shape[0];
       const int64_t cols = spec.conv1d ? spec.shape[0] : spec.shape[1];
       matrix = {info->codec, nullptr, rows, cols, spec.conv1d != info->transposed, info->pair_dim};
+      if (matrix.conv1d && info->codec->act != Act::f32)
+        return fail(fmt::format("tensor \"{}\" has integer weights that are stored by column", info->name), where,
+                    "a GGUF file, which stores them by row");
     }
     group.infos.push_back(vector.empty() ? info : nullptr);
     group.matrices.push_back(matrix);
@@ -83,6 +86,8 @@ Result<std::unique_ptr<Network>> Network::load(const Family& family, ModelConfig
   for (const auto* specs : lists) {
     KVASIR_TRY(Group group, net->bind(*specs, *dir, where));
     groups.push_back(group.infos);
+    for (const Matrix& m : group.matrices)
+      if (m.codec != nullptr && m.codec->act == Act::q8) net->integer_cols_ = std::max(net->integer_cols_, m.cols);
     net->groups_.push_back(std::move(group));
   }
   KVASIR_TRY(net->source_, open_weights(std::move(dir), std::move(groups), mode));
@@ -173,6 +178,7 @@ Result<void> Network::forward(std::span<const BatchItem> items, Compute& compute
   }
   KVASIR_CHECK(workspace.reserve(workspace_floats(tokens)));
   KVASIR_CHECK(compute.reserve_scratch(scratch_floats()));
+  if (integer_cols_ > 0) KVASIR_CHECK(compute.reserve_acts(tokens, integer_cols_));
   for (size_t i = 0; i < items.size(); ++i) items[i].cache->apply(std::move(plans[i]));
 
   Pass pass(config_, rope_frequencies_, compute, workspace, items, options.trace);

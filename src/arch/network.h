@@ -101,6 +101,7 @@ class Network {
   std::unique_ptr<WeightSource> source_;
   std::vector<Group> groups_;  // embed, layers, head
   std::vector<double> rope_frequencies_;
+  int64_t integer_cols_ = 0;  // the most inputs of a matrix of integer weights; 0: there is none
 };
 
 }  // namespace kvasir

@@ -378,8 +378,9 @@ TEST(NetworkTrace, EmbeddingAndHeadAreTheTablesRows) {
       ASSERT_EQ((seen.values[{-1, "embedding"}][t * 24 + d]),
                 wte[static_cast<size_t>(prompt[t]) * 24 + d] + wpe[t * 24 + d]);
     for (size_t v = 0; v < 50; ++v)
-      ASSERT_EQ(out->logits[t * 50 + v], codec_f32().dot(reinterpret_cast<const std::byte*>(wte.data() + v * 24),
-                                                         out->hidden.data() + t * 24, 24));
+      ASSERT_EQ(out->logits[t * 50 + v],
+                codec_f32().dot(reinterpret_cast<const std::byte*>(wte.data() + v * 24),
+                                reinterpret_cast<const std::byte*>(out->hidden.data() + t * 24), 24));
   }
 }
 

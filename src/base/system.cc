@@ -29,7 +29,7 @@ std::vector<CpuTarget> supported_targets() {
   if (!v3) return {};
   targets.push_back(CpuTarget::avx2);
   if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
-      __builtin_cpu_supports("avx512vl"))
+      __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vnni"))
     targets.push_back(CpuTarget::avx512);
 #endif
   return targets;

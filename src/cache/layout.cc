@@ -12,6 +12,13 @@ namespace kvasir {
 #include "generated/layouts.inc"
 #undef KVASIR_ENTRY
 
+std::vector<const Codec*> kv_codecs() {
+  std::vector<const Codec*> types;
+  for (const Codec* codec : codecs())
+    if (codec->act == Act::f32) types.push_back(codec);
+  return types;
+}
+
 std::span<const LayoutInfo* const> layouts() {
 #define KVASIR_ENTRY(name) &layout_##name,
   static const LayoutInfo* const list[] = {

@@ -55,6 +55,9 @@ struct LayoutInfo {
   }
 };
 
+/// The types that K and V may be stored in: those of floats. Integer types are for weights.
+std::vector<const Codec*> kv_codecs();
+
 /// Every layout of this build, in file-name order.
 std::span<const LayoutInfo* const> layouts();
 /// Errors: an unknown name, with the list of known ones.

@@ -7,6 +7,8 @@
 #include <span>
 #include <string_view>
 
+#include "dtype/operands.h"
+
 namespace kvasir {
 
 /// A storage type. Rows are encoded in blocks of `block_elems` channels taking `block_bytes` each.
@@ -15,13 +17,16 @@ struct Codec {
   const char* file_name;  ///< safetensors spelling, "F32"
   int block_elems;        ///< channels in one block
   int block_bytes;        ///< bytes of one block
+  Act act;
+  RowForm form;
 
   /// Encodes n floats (n a multiple of block_elems). Returns how many values saturated.
   int64_t (*encode)(const float* src, std::byte* dst, int64_t n);
-  /// Decodes n values (n a multiple of block_elems), exactly.
+  /// Decodes the first n values, exactly; the last block may have more.
   void (*decode)(const std::byte* src, float* dst, int64_t n);
-  /// sum_i row[i] * act[i] in the 16-lane order of docs/numerics.md. This IS the definition of the product.
-  float (*dot)(const std::byte* row, const float* act, int64_t n);
+  /// sum_i row[i] * act[i] in the order of docs/numerics.md; `act` points at n floats, or at n / 32 ActBlocks. This IS
+  /// the definition of the product.
+  float (*dot)(const std::byte* row, const std::byte* act, int64_t n);
 
   /// Bytes of a row of n channels; n is rounded up to whole blocks.
   constexpr size_t row_bytes(int64_t n) const {

@@ -16,21 +16,15 @@ void decode(const std::byte* src, float* dst, int64_t n) {
   std::memcpy(dst, src, static_cast<size_t>(n) * sizeof(float));
 }
 
-float load(const std::byte* row, int64_t i) {
-  float x;
-  std::memcpy(&x, row + static_cast<size_t>(i) * sizeof x, sizeof x);
-  return x;
-}
-
-float dot(const std::byte* row, const float* act, int64_t n) {
+float dot(const std::byte* row, const std::byte* act, int64_t n) {
   return dot_lanes(
-      n, [&](int64_t i) { return load(row, i); }, [&](int64_t i) { return act[i]; });
+      n, [&](int64_t i) { return float_at(row, i); }, [&](int64_t i) { return float_at(act, i); });
 }
 
 }  // namespace
 
 const Codec& codec_f32() {
-  static constexpr Codec codec{"f32", "F32", 1, 4, encode, decode, dot};
+  static constexpr Codec codec{"f32", "F32", 1, 4, Act::f32, RowForm::f32, encode, decode, dot};
   return codec;
 }
 

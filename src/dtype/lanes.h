@@ -3,7 +3,9 @@
 #pragma once
 
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 namespace kvasir {
 
@@ -14,6 +16,13 @@ inline float fold_lanes(float* lanes) {
   for (int step = kLanes / 2; step > 0; step /= 2)
     for (int i = 0; i < step; ++i) lanes[i] += lanes[i + step];
   return lanes[0];
+}
+
+/// Element i of a row of floats that need not be aligned.
+inline float float_at(const std::byte* row, int64_t i) {
+  float x;
+  std::memcpy(&x, row + static_cast<size_t>(i) * sizeof x, sizeof x);
+  return x;
 }
 
 /// 16-lane dot product of n elements given by a(i) and b(i): fused multiply-add, i ascending, from +0.

@@ -28,9 +28,9 @@ struct TwoByteRows {
   static void decode(const std::byte* src, float* dst, int64_t n) {
     for (int64_t i = 0; i < n; ++i) dst[i] = at(src, i);
   }
-  static float dot(const std::byte* row, const float* act, int64_t n) {
+  static float dot(const std::byte* row, const std::byte* act, int64_t n) {
     return dot_lanes(
-        n, [&](int64_t i) { return at(row, i); }, [&](int64_t i) { return act[i]; });
+        n, [&](int64_t i) { return at(row, i); }, [&](int64_t i) { return float_at(act, i); });
   }
 };
 

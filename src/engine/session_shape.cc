@@ -7,9 +7,11 @@ namespace kvasir {
 namespace {
 
 Result<const Codec*> find_kv_type(const std::string& name) {
-  if (const Codec* codec = find_codec(name)) return codec;
   std::string known;
-  for (const Codec* codec : codecs()) known += (known.empty() ? "" : ", ") + std::string(codec->name);
+  for (const Codec* codec : kv_codecs()) {
+    if (name == codec->name || name == codec->file_name) return codec;
+    known += (known.empty() ? "" : ", ") + std::string(codec->name);
+  }
   return fail(fmt::format("\"{}\" is not a KV type", name), "--kv-type", known);
 }
 

@@ -12,20 +12,15 @@ namespace {
 // Weight bytes in one chunk of a few-token product: large enough to hide a claim, small enough to share evenly.
 constexpr size_t kChunkBytes = size_t{64} << 10;
 
-RowKind row_kind(const Codec* codec) {
-  if (codec == &codec_f32()) return RowKind::f32;
-  if (codec == &codec_f16()) return RowKind::f16;
-  if (codec == &codec_bf16()) return RowKind::bf16;
-  return RowKind::decoded;
-}
-
-MatmulArgs make_args(const MatmulJob& job) {
+MatmulArgs make_args(const MatmulJob& job, const ActBlock* act) {
   MatmulArgs args;
+  args.act = act;
   args.w = job.w.data;
   args.row_bytes = job.w.row_bytes();
-  args.kind = row_kind(job.w.codec);
+  args.form = job.w.codec->form;
   args.conv1d = job.w.conv1d;
   args.decode = job.w.codec->decode;
+  args.dot = job.w.codec->dot;
   args.block_elems = job.w.codec->block_elems;
   args.block_bytes = job.w.codec->block_bytes;
   args.rows = job.w.rows;
@@ -62,6 +57,7 @@ void unpair(float* y, int64_t n, int pair_dim) {
 
 struct Share {
   const MatmulJob* job;
+  const ActBlock* act;
   int64_t rows_per_chunk;
   int first_chunk, end_chunk;
 };
@@ -106,23 +102,51 @@ Result<void> Compute::reserve_scratch(int64_t floats) {
   return {};
 }
 
+Result<void> Compute::reserve_acts(int64_t n, int64_t cols) {
+  const size_t bytes = static_cast<size_t>(n * (cols / kActElems)) * sizeof(ActBlock);
+  if (bytes > acts_.bytes()) {
+    KVASIR_TRY(acts_, Buffer::allocate(bytes, Owner::activations));
+  }
+  return {};
+}
+
+std::vector<const ActBlock*> Compute::encode_acts(std::span<const MatmulJob> jobs) {
+  std::vector<const ActBlock*> acts;
+  auto* next = reinterpret_cast<ActBlock*>(acts_.data());
+  for (size_t i = 0; i < jobs.size(); ++i) {
+    const Rows& x = jobs[i].x;
+    if (jobs[i].w.codec->act != Act::q8) {
+      acts.push_back(nullptr);
+    } else if (i > 0 && acts[i - 1] != nullptr && jobs[i - 1].x.data == x.data) {
+      acts.push_back(acts[i - 1]);
+    } else {
+      const int64_t blocks = x.cols / kActElems;
+      for_rows(x.n, [&](int t) { kernels_->encode_act(x.row(t), next + t * blocks, x.cols); });
+      acts.push_back(next);
+      next += x.n * blocks;
+    }
+  }
+  return acts;
+}
+
 void Compute::matmul(std::span<const MatmulJob> jobs) {
+  const std::vector<const ActBlock*> acts = encode_acts(jobs);
   std::vector<Share> shares;
   int chunks = 0;
-  for (const MatmulJob& job : jobs) {
-    const int64_t per_chunk = rows_per_chunk(job);
-    const int end = chunks + static_cast<int>((job.w.rows + per_chunk - 1) / per_chunk);
-    shares.push_back(Share{&job, per_chunk, chunks, end});
+  for (size_t i = 0; i < jobs.size(); ++i) {
+    const int64_t per_chunk = rows_per_chunk(jobs[i]);
+    const int end = chunks + static_cast<int>((jobs[i].w.rows + per_chunk - 1) / per_chunk);
+    shares.push_back(Share{&jobs[i], acts[i], per_chunk, chunks, end});
     chunks = end;
   }
   pool_->run(chunks, [&](int chunk, int worker) {
     const Share* share = shares.data();
     while (chunk >= share->end_chunk) ++share;
-    MatmulArgs args = make_args(*share->job);
+    MatmulArgs args = make_args(*share->job, share->act);
     args.row_begin = (chunk - share->first_chunk) * share->rows_per_chunk;
     args.row_end = std::min(args.rows, args.row_begin + share->rows_per_chunk);
     args.panel = scratch(worker);
-    kernels_->matmul(args);
+    (args.act != nullptr ? kernels_->matmul_integer : kernels_->matmul)(args);
   });
   for (const MatmulJob& job : jobs)
     if (job.w.pair_dim != 0) for_rows(job.x.n, [&](int t) { unpair(job.y.row(t), job.w.rows, job.w.pair_dim); });

@@ -63,7 +63,11 @@ class Compute {
   Result<void> reserve_scratch(int64_t floats);
   float* scratch(int worker) { return reinterpret_cast<float*>(scratch_[static_cast<size_t>(worker)].data()); }
 
-  /// All jobs in one fork. Scratch of kPanelRows * cols floats must be reserved.
+  /// Grows the room for activations as integer weights read them: n rows of `cols`. Call before the parallel part.
+  Result<void> reserve_acts(int64_t n, int64_t cols);
+
+  /// All jobs in one fork. Scratch of kPanelRows * cols floats must be reserved, and room for the activations of jobs
+  /// with integer weights.
   void matmul(std::span<const MatmulJob> jobs);
   /// f(t) for t in [0, n), in blocks over the threads.
   template <class F>
@@ -76,11 +80,14 @@ class Compute {
 
  private:
   Compute() = default;
+  /// x of the jobs with integer weights, encoded; jobs with the same x share it. One pointer per job, null for others.
+  std::vector<const ActBlock*> encode_acts(std::span<const MatmulJob> jobs);
 
   const Kernels* kernels_ = nullptr;
   std::unique_ptr<ThreadPool> pool_;
   std::vector<Buffer> scratch_;
   int64_t scratch_floats_ = 0;
+  Buffer acts_;
 };
 
 /// The table of a target that choose_cpu_target() allowed.

@@ -6,27 +6,28 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "dtype/operands.h"
 #include "math/tile.h"
 
 namespace kvasir {
 
-/// How a kernel reads rows of a storage type: by its own loader, or (`decoded`) through the codec into scratch.
-enum class RowKind : uint8_t { f32, f16, bf16, decoded };
-
 using DecodeFn = void (*)(const std::byte* src, float* dst, int64_t n);
+using DotFn = float (*)(const std::byte* row, const std::byte* act, int64_t n);
 
 /// y[t][r] = dot(w row r, x[t]) + bias[r] for rows in [row_begin, row_end) and all tokens.
 struct MatmulArgs {
   const std::byte* w = nullptr;  // [rows][cols], or [cols][rows] when conv1d (GPT-2's Conv1D)
   size_t row_bytes = 0;          // bytes between stored rows
-  RowKind kind = RowKind::f32;
+  RowForm form = RowForm::f32;
   bool conv1d = false;
   DecodeFn decode = nullptr;
-  int block_elems = 1, block_bytes = 0;  // of the codec; for `decoded` only
+  DotFn dot = nullptr;
+  int block_elems = 1, block_bytes = 0;  // of the codec; for RowForm::other only
   int64_t rows = 0, cols = 0;            // outputs, inputs
   const float* x = nullptr;              // [tokens][x_stride]
   int64_t x_stride = 0;
-  float* y = nullptr;  // [tokens][y_stride]
+  const ActBlock* act = nullptr;  // [tokens][cols / 32]: x as integer weights want it, else null
+  float* y = nullptr;             // [tokens][y_stride]
   int64_t y_stride = 0;
   int tokens = 0;
   const float* bias = nullptr;  // [rows] or null
@@ -79,7 +80,12 @@ struct RopeArgs {
 
 struct Kernels {
   const char* name;
+  /// Float weights.
   void (*matmul)(const MatmulArgs&);
+  /// Integer weights: x is read as `act`. Never conv1d.
+  void (*matmul_integer)(const MatmulArgs&);
+  /// encode_act of dtype/act.h.
+  void (*encode_act)(const float* x, ActBlock* out, int64_t n);
   void (*attend)(const AttendArgs&);
   void (*rope)(const RopeArgs&);
   /// y = x / sqrt(mean(x^2) + eps) * gain

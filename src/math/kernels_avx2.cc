@@ -2,11 +2,12 @@
 #if defined(__x86_64__)
 
 #define KVASIR_SIMD_NS kvasir::avx2
-#include "math/vec16_avx2.h"
+#include "math/int16_avx2.h"
 
 namespace KVASIR_SIMD_NS {
 constexpr int kFewRows1 = 4, kFewRows2 = 3, kFewRows3 = 2, kFewRows4 = 1;
 constexpr int kTileRows = 2, kTileTokens = 3;
+constexpr int kIntegerTokens = 4;
 }  // namespace KVASIR_SIMD_NS
 
 #include "math/kernels_simd.h"

@@ -2,11 +2,12 @@
 #if defined(__x86_64__)
 
 #define KVASIR_SIMD_NS kvasir::avx512
-#include "math/vec16_avx512.h"
+#include "math/int16_avx512.h"
 
 namespace KVASIR_SIMD_NS {
 constexpr int kFewRows1 = 8, kFewRows2 = 8, kFewRows3 = 6, kFewRows4 = 6;
 constexpr int kTileRows = 4, kTileTokens = 6;
+constexpr int kIntegerTokens = 8;
 }  // namespace KVASIR_SIMD_NS
 
 #include "math/kernels_simd.h"

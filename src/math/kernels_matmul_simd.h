@@ -12,7 +12,7 @@ namespace {
 using kvasir::kFewTokens;
 using kvasir::kPanelRows;
 using kvasir::MatmulArgs;
-using kvasir::RowKind;
+using kvasir::RowForm;
 
 // ---- rows of each storage type: element i of a row, 16 at a time ------------------------------------------------
 
@@ -250,14 +250,18 @@ void matmul_decoded(const MatmulArgs& a) {
 }
 
 void matmul(const MatmulArgs& a) {
-  switch (a.kind) {
-    case RowKind::f32:
+  switch (a.form) {
+    case RowForm::f32:
       return matmul_rows<RowsF32>(a);
-    case RowKind::f16:
+    case RowForm::f16:
       return matmul_rows<RowsF16>(a);
-    case RowKind::bf16:
+    case RowForm::bf16:
       return matmul_rows<RowsBF16>(a);
-    case RowKind::decoded:
+    case RowForm::other:
+    case RowForm::q8_0:
+    case RowForm::q4_0:
+    case RowForm::q4_k:
+    case RowForm::q6_k:
       return matmul_decoded(a);
   }
 }

@@ -43,6 +43,16 @@ void matmul(const MatmulArgs& a) {
   }
 }
 
+void matmul_integer(const MatmulArgs& a) {
+  const int64_t acts = a.cols / kActElems;
+  for (int64_t r = a.row_begin; r < a.row_end; ++r)
+    for (int t = 0; t < a.tokens; ++t) {
+      const auto* x = reinterpret_cast<const std::byte*>(a.act + t * acts);
+      const float dot = a.dot(a.w + static_cast<size_t>(r) * a.row_bytes, x, a.cols);
+      a.y[t * a.y_stride + r] = a.bias != nullptr ? dot + a.bias[r] : dot;
+    }
+}
+
 struct TileState {
   float m = 0, l = 0;
   std::vector<float> o;
@@ -174,7 +184,7 @@ float read_all(const float* x, int64_t n) {
 
 }  // namespace
 
-const Kernels kScalarKernels{"scalar", matmul, attend, rope,      rms_norm, layer_norm,
-                             silu_mul, gelu,   add,    fma_flops, read_all};
+const Kernels kScalarKernels{"scalar",   matmul,   matmul_integer, encode_act, attend,    rope,    rms_norm,
+                             layer_norm, silu_mul, gelu,           add,        fma_flops, read_all};
 
 }  // namespace kvasir

@@ -6,6 +6,7 @@
 #include "math/functions.h"
 #include "math/kernels.h"
 #include "math/kernels_attend_simd.h"
+#include "math/kernels_integer_x86.h"
 #include "math/kernels_matmul_simd.h"
 
 namespace KVASIR_SIMD_NS {
@@ -138,7 +139,8 @@ float read_all(const float* x, int64_t n) {
 }  // namespace
 
 constexpr kvasir::Kernels make_kernels(const char* name) {
-  return {name, matmul, attend, rope, rms_norm, layer_norm, silu_mul, gelu, add, fma_flops, read_all};
+  return {name,       matmul,   matmul_integer, encode_act, attend,    rope,    rms_norm,
+          layer_norm, silu_mul, gelu,           add,        fma_flops, read_all};
 }
 
 }  // namespace KVASIR_SIMD_NS

@@ -43,22 +43,23 @@ int64_t encode_blocks(const float* src, std::byte* dst, int64_t n) {
   return 0;
 }
 
-constexpr Codec kBlocks{"blocks8", "BLOCKS8", kBlock, 12, encode_blocks, decode_blocks, nullptr};
+constexpr Codec kBlocks{"blocks8",      "BLOCKS8",     kBlock,        12,     Act::f32,
+                        RowForm::other, encode_blocks, decode_blocks, nullptr};
 
 // ---- products ---------------------------------------------------------------------------------------------------
 
 struct Form {
   const char* name;
   const Codec* codec;
-  RowKind kind;
+  RowForm form;
 };
 
 std::array<Form, 5> forms() {
-  return {{{"f32", &codec_f32(), RowKind::f32},
-           {"f16", &codec_f16(), RowKind::f16},
-           {"bf16", &codec_bf16(), RowKind::bf16},
-           {"f16 by decode", &codec_f16(), RowKind::decoded},
-           {"blocks by decode", &kBlocks, RowKind::decoded}}};
+  return {{{"f32", &codec_f32(), RowForm::f32},
+           {"f16", &codec_f16(), RowForm::f16},
+           {"bf16", &codec_bf16(), RowForm::bf16},
+           {"f16 by decode", &codec_f16(), RowForm::other},
+           {"blocks by decode", &kBlocks, RowForm::other}}};
 }
 
 // One product with all its memory; weights, inputs and bias end at unmapped pages.
@@ -72,13 +73,13 @@ class Product {
         x_stride_(cols_ + random.pick({0, 0, 1, 16, 37})),
         y_stride_(rows_ + random.pick({0, 0, 1, 16, 37})),
         row_bytes_(form.codec->row_bytes(stored_cols_) + static_cast<size_t>(random.pick({0, 0, 4, 64}))),
-        weights_(stored_rows(conv1d) * row_bytes_, form.kind == RowKind::f32 ? random.pick<size_t>({0, 0, 1, 2}) : 0),
+        weights_(stored_rows(conv1d) * row_bytes_, form.form == RowForm::f32 ? random.pick<size_t>({0, 0, 1, 2}) : 0),
         x_(random.floats(static_cast<size_t>((tokens_ - 1) * x_stride_ + cols_), extremes)),
         bias_(random.floats(static_cast<size_t>(rows_), extremes)) {
     store_weights(form, conv1d, extremes, random);
     args_.w = weights_.data();
     args_.row_bytes = row_bytes_;
-    args_.kind = form.kind;
+    args_.form = form.form;
     args_.conv1d = conv1d;
     args_.decode = form.codec->decode;
     args_.block_elems = form.codec->block_elems;
@@ -199,7 +200,8 @@ TEST(KernelsMatmul, CodecDotIsTheDefinition) {
       codec->decode(row.data(), back.data(), n);
       const float expected = dot_by_hand(
           n, [&](int64_t i) { return back[static_cast<size_t>(i)]; }, x.data());
-      ASSERT_TRUE(math_test::same(codec->dot(row.data(), x.data(), n), expected)) << codec->name << " " << n;
+      ASSERT_TRUE(math_test::same(codec->dot(row.data(), reinterpret_cast<const std::byte*>(x.data()), n), expected))
+          << codec->name << " " << n;
     }
   }
 }

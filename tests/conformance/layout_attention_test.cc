@@ -154,7 +154,7 @@ TEST_P(LayoutAttention, DoesNotDependOnHowTheSequenceWasTyped) {
 
 TEST(GrowView, SequencesOfOneStoreStayApart) {
   constexpr int kBatch = 3;
-  for (const Codec* codec : codecs()) {
+  for (const Codec* codec : kv_codecs()) {
     const CacheShape s{2, 2, padded(*codec, 8), 200, codec, codec};
     KVCache store(s.layers, s.kv_heads, s.head_dim, s.max_ctx, kBatch, s.k, s.v);
     std::vector<Sequence> sequences;

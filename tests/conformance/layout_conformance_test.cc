@@ -82,7 +82,7 @@ TEST_P(LayoutConformance, TilesAreExactForEveryEnd) {
 }
 
 TEST_P(LayoutConformance, KAndVMayDifferInType) {
-  for (const Codec* other : codecs()) {
+  for (const Codec* other : kv_codecs()) {
     CacheShape s = shape(150);
     s.v = other;
     Sequence seq = sequence(s);

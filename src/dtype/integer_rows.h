@@ -1,0 +1,84 @@
+// What the types with integer weights share: a row is blocks of 32 whole numbers w with a scale and an offset each, and
+// an element is scale * w + offset. A type says where these lie in its bytes; decoding and the product are here.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstring>
+
+#include "dtype/codec.h"
+#include "dtype/operands.h"
+
+namespace kvasir {
+
+/// 32 elements of a row.
+struct IntegerBlock {
+  int32_t w[kActElems];
+  float scale;
+  float offset = 0;
+};
+
+/// The 16-bit float at `bytes`, widened.
+inline float half_at(const std::byte* bytes) {
+  float value;
+  codec_f16().decode(bytes, &value, 1);
+  return value;
+}
+/// Returns 1 if the value had to be saturated, else 0.
+inline int64_t put_half(float value, std::byte* bytes) { return codec_f16().encode(&value, bytes, 1); }
+
+/// Smallest and largest of n values; both NaN when one of them is not finite, so that a block of such values shows it.
+struct Range {
+  float low, high;
+  /// The one further from 0, with its sign; of equals the positive one.
+  float extreme() const { return -low > high ? low : high; }
+};
+inline Range range_of(const float* x, int n) {
+  Range range{x[0], x[0]};
+  for (int i = 0; i < n; ++i) {
+    if (!std::isfinite(x[i])) return {NAN, NAN};
+    range.low = std::fmin(range.low, x[i]);
+    range.high = std::fmax(range.high, x[i]);
+  }
+  return range;
+}
+
+/// x / d to the nearest whole number in [low, high]; 0 where d is 0 or NaN.
+inline int steps(float x, float d, int low, int high) {
+  if (!(d != 0) || !std::isfinite(x / d)) return std::clamp(0, low, high);
+  return static_cast<int>(std::clamp(std::nearbyint(x / d), static_cast<float>(low), static_cast<float>(high)));
+}
+
+/// kRead(block, part) gives elements 32 part .. 32 part + 31 of a stored block of kElems elements in kBytes bytes.
+/// kOffsets: the type has offsets.
+template <int kElems, int kBytes, bool kOffsets, IntegerBlock (*kRead)(const std::byte* block, int part)>
+struct IntegerRows {
+  static IntegerBlock at(const std::byte* row, int64_t i) {
+    return kRead(row + i / kElems * kBytes, static_cast<int>(i % kElems) / kActElems);
+  }
+  static void decode(const std::byte* src, float* dst, int64_t n) {
+    for (int64_t i = 0; i < n; i += kActElems) {
+      const IntegerBlock block = at(src, i);
+      // The product is exact in every type, so that this is one rounding.
+      const int count = static_cast<int>(std::min<int64_t>(kActElems, n - i));
+      for (int j = 0; j < count; ++j) dst[i + j] = std::fma(block.scale, static_cast<float>(block.w[j]), block.offset);
+    }
+  }
+  /// Blocks ascending; of each first the product, then the offset's part.
+  static float dot(const std::byte* row, const std::byte* act, int64_t n) {
+    float acc = 0;
+    for (int64_t i = 0; i < n; i += kActElems) {
+      const IntegerBlock block = at(row, i);
+      ActBlock x;
+      std::memcpy(&x, act + static_cast<size_t>(i / kActElems) * sizeof x, sizeof x);
+      int32_t sum = 0;
+      for (int j = 0; j < kActElems; ++j) sum += block.w[j] * x.q[j];
+      acc = std::fma(static_cast<float>(sum), block.scale * x.d, acc);
+      if (kOffsets) acc = std::fma(static_cast<float>(x.sum), block.offset * x.d, acc);
+    }
+    return acc;
+  }
+};
+
+}  // namespace kvasir

@@ -1,0 +1,39 @@
+// q4_k: 256 numbers of 4 bits in 8 parts with a scale and a minimum each. Source: ggml-org/ggml, block_q4_K.
+#include "dtype/k_affine.h"
+
+namespace kvasir {
+
+const Codec& codec_q4_k();
+
+namespace {
+
+using namespace k_affine;
+
+constexpr int kBytes = 144, kMost = 15;
+
+IntegerBlock read(const std::byte* block, int part) {
+  IntegerBlock out = scales_of(block, part);
+  get_nibbles(block + kHeaderBytes, part, out.w);
+  return out;
+}
+
+int64_t encode(const float* src, std::byte* dst, int64_t n) {
+  int64_t saturated = 0;
+  for (int64_t i = 0; i < n; i += kElems, dst += kBytes) {
+    int w[kElems];
+    saturated += encode_header(src + i, kMost, dst, w);
+    put_nibbles(w, dst + kHeaderBytes);
+  }
+  return saturated;
+}
+
+using Rows = IntegerRows<kElems, kBytes, true, read>;
+
+}  // namespace
+
+const Codec& codec_q4_k() {
+  static constexpr Codec codec{"q4_k", "Q4_K", kElems, kBytes, Act::q8, RowForm::q4_k, encode, Rows::decode, Rows::dot};
+  return codec;
+}
+
+}  // namespace kvasir

@@ -1,0 +1,44 @@
+// q5_k: 256 numbers of 5 bits in 8 parts with a scale and a minimum each. Source: ggml-org/ggml, block_q5_K.
+#include "dtype/k_affine.h"
+
+namespace kvasir {
+
+const Codec& codec_q5_k();
+
+namespace {
+
+using namespace k_affine;
+
+constexpr int kBytes = 176, kMost = 31;
+
+// Bit p of byte j of the 32 after the header is the fifth bit of element j of part p.
+IntegerBlock read(const std::byte* block, int part) {
+  IntegerBlock out = scales_of(block, part);
+  get_nibbles(block + kHeaderBytes + kPart, part, out.w);
+  for (int j = 0; j < kPart; ++j) out.w[j] |= (std::to_integer<int>(block[kHeaderBytes + j]) >> part & 1) << 4;
+  return out;
+}
+
+int64_t encode(const float* src, std::byte* dst, int64_t n) {
+  int64_t saturated = 0;
+  for (int64_t i = 0; i < n; i += kElems, dst += kBytes) {
+    int w[kElems];
+    saturated += encode_header(src + i, kMost, dst, w);
+    std::fill_n(dst + kHeaderBytes, kPart, std::byte{});
+    for (int e = 0; e < kElems; ++e) dst[kHeaderBytes + e % kPart] |= static_cast<std::byte>(w[e] >> 4 << e / kPart);
+    put_nibbles(w, dst + kHeaderBytes + kPart);
+  }
+  return saturated;
+}
+
+using Rows = IntegerRows<kElems, kBytes, true, read>;
+
+}  // namespace
+
+const Codec& codec_q5_k() {
+  static constexpr Codec codec{"q5_k",         "Q5_K", kElems,       kBytes,   Act::q8,
+                               RowForm::other, encode, Rows::decode, Rows::dot};
+  return codec;
+}
+
+}  // namespace kvasir

@@ -1,0 +1,37 @@
+// q8_0: 32 signed bytes and one f16 scale. Source: ggml-org/ggml, block_q8_0.
+#include "dtype/integer_rows.h"
+
+namespace kvasir {
+
+const Codec& codec_q8_0();
+
+namespace {
+
+constexpr int kElems = 32, kBytes = 34;
+
+IntegerBlock read(const std::byte* block, int) {
+  IntegerBlock out{.w = {}, .scale = half_at(block)};
+  for (int j = 0; j < kElems; ++j) out.w[j] = static_cast<int8_t>(block[2 + j]);
+  return out;
+}
+
+int64_t encode(const float* src, std::byte* dst, int64_t n) {
+  int64_t saturated = 0;
+  for (int64_t i = 0; i < n; i += kElems, dst += kBytes) {
+    saturated += put_half(std::fabs(range_of(src + i, kElems).extreme()) / 127.0f, dst);
+    const float d = half_at(dst);
+    for (int j = 0; j < kElems; ++j) dst[2 + j] = static_cast<std::byte>(steps(src[i + j], d, -127, 127));
+  }
+  return saturated;
+}
+
+using Rows = IntegerRows<kElems, kBytes, false, read>;
+
+}  // namespace
+
+const Codec& codec_q8_0() {
+  static constexpr Codec codec{"q8_0", "Q8_0", kElems, kBytes, Act::q8, RowForm::q8_0, encode, Rows::decode, Rows::dot};
+  return codec;
+}
+
+}  // namespace kvasir
