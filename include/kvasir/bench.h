@@ -22,20 +22,24 @@ struct BenchOptions {
   std::function<void(const std::string&)> progress;
 };
 
-/// One line of the table, named as llama-bench names it: pp512, tg128, with "@ d4096" when deep.
+/// One line of the table, named as llama-bench names it: pp512, tg128; pp512@d4096 when deep.
 struct BenchTest {
   std::string name;
   int threads = 0;
   double tok_s_median = 0, tok_s_min = 0, tok_s_max = 0;
+  double tok_s_mean = 0, tok_s_stddev = 0;  ///< of a sample: divided by repeats - 1; 0 for a single repeat
   double fraction_of_limit = 0;  ///< of this machine's measured limit: f32 FMA for prefill, memory reads for decode
 };
 
 struct BenchReport {
   bool verified = false;
+  std::string cpu;                     ///< the CPU path in use: "avx512"
   double read_bytes_s = 0, flops = 0;  ///< the limits, measured in this run with the last thread count
   std::vector<BenchTest> tests;
 };
 
+/// Each test runs once untimed, then `repeats` times in the same session, taken back to `depth` in between: as in
+/// llama-bench, memory is there and warm. What growing costs, measure_steps shows.
 /// Errors: the verification failed ("speeds are not shown"), lengths that do not fit the context.
 Result<BenchReport> bench(const std::shared_ptr<const Model>& model, const BenchOptions& options);
 

@@ -8,6 +8,7 @@
 #include "base/system.h"
 #include "cli/cli.h"
 #include "cli/plot.h"
+#include "engine/limits.h"
 
 namespace kvasir::cli {
 namespace {
@@ -16,7 +17,7 @@ struct Args {
   ModelArgs model;
   BenchOptions bench;
   std::string plot;
-  bool json = false;
+  bool json = false, limits = false;
 };
 
 std::string parameters(int64_t n) {
@@ -24,20 +25,34 @@ std::string parameters(int64_t n) {
   return millions >= 1000 ? fmt::format("{:.2f} B", millions / 1000) : fmt::format("{:.2f} M", millions);
 }
 
+std::string size(size_t bytes) {
+  const double mib = static_cast<double>(bytes) / (1024.0 * 1024.0);
+  return mib >= 1024 ? fmt::format("{:.2f} GiB", mib / 1024) : fmt::format("{:.2f} MiB", mib);
+}
+
+// "pp512@d4096" as llama-bench writes it: "pp512 @ d4096".
+std::string spaced(std::string name) {
+  if (const size_t at = name.find('@'); at != std::string::npos) name.replace(at, 1, " @ ");
+  return name;
+}
+
+std::string limits_line(double read_bytes_s, double flops) {
+  return fmt::format("{:.1f} GB/s read, {:.0f} GFLOP/s f32 FMA", read_bytes_s / 1e9, flops / 1e9);
+}
+
 // llama-bench's columns, and the fraction of what this machine allows.
-void print_table(const ModelInfo& m, const BenchReport& r) {
-  const double mib = static_cast<double>(m.weights_bytes) / (1024.0 * 1024.0);
-  fmt::print("| {:<24} | {:>10} | {:>9} | {:>7} | {:>14} | {:>20} | {:>8} |\n", "model", "size", "params", "threads",
-             "test", "t/s", "of limit");
-  fmt::print("| {:-<24} | {:->10} | {:->9} | {:->7} | {:->14} | {:->20} | {:->8} |\n", "", ":", ":", ":", ":", ":",
-             ":");
+void print_table(const ModelInfo& m, const BenchReport& r, int repeats) {
+  fmt::print("| {:<30} | {:>10} | {:>10} | {:<10} | {:>7} | {:>15} | {:>20} | {:>8} |\n", "model", "size", "params",
+             "backend", "threads", "test", "t/s", "of limit");
+  fmt::print("| {:-<30} | {:->10} | {:->10} | {:-<10} | {:->7} | {:->15} | {:->20} | {:->8} |\n", "", ":", ":", "", ":",
+             ":", ":", ":");
   for (const BenchTest& t : r.tests)
-    fmt::print("| {:<24} | {:>6.1f} MiB | {:>9} | {:>7} | {:>14} | {:>20} | {:>6.0f} % |\n",
-               m.name + " " + m.weight_type, mib, parameters(m.parameters), t.threads, t.name,
-               fmt::format("{:.1f} ({:.1f}..{:.1f})", t.tok_s_median, t.tok_s_min, t.tok_s_max),
+    fmt::print("| {:<30} | {:>10} | {:>10} | {:<10} | {:>7} | {:>15} | {:>20} | {:>6.0f} % |\n",
+               m.name + " " + m.weight_type, size(m.weights_bytes), parameters(m.parameters), "CPU " + r.cpu, t.threads,
+               spaced(t.name), fmt::format("{:.2f} ± {:.2f}", t.tok_s_median, t.tok_s_stddev),
                100 * t.fraction_of_limit);
-  fmt::print("verified; limits measured here: {:.1f} GB/s read, {:.0f} GFLOP/s f32 FMA\n", r.read_bytes_s / 1e9,
-             r.flops / 1e9);
+  fmt::print("verified; t/s: median ± standard deviation of {}; limits measured here: {}\n", repeats,
+             limits_line(r.read_bytes_s, r.flops));
 }
 
 nlohmann::json bench_json(const BenchReport& r) {
@@ -48,11 +63,27 @@ nlohmann::json bench_json(const BenchReport& r) {
                      {"tok_s_median", t.tok_s_median},
                      {"tok_s_min", t.tok_s_min},
                      {"tok_s_max", t.tok_s_max},
+                     {"tok_s_mean", t.tok_s_mean},
+                     {"tok_s_stddev", t.tok_s_stddev},
                      {"fraction_of_limit", t.fraction_of_limit}});
-  return {{"verified", r.verified}, {"tests", tests}, {"read_bytes_s", r.read_bytes_s}, {"flops", r.flops}};
+  return {
+      {"verified", r.verified}, {"cpu", r.cpu}, {"tests", tests}, {"read_bytes_s", r.read_bytes_s}, {"flops", r.flops}};
+}
+
+// --limits: the machine alone.
+Result<int> show_limits(const Args& a) {
+  nlohmann::json all = nlohmann::json::array();
+  for (int threads : a.bench.threads.empty() ? std::vector<int>{default_threads()} : a.bench.threads) {
+    KVASIR_TRY(const Limits limits, measure_limits(threads));
+    all.push_back({{"threads", threads}, {"read_bytes_s", limits.read_bytes_s}, {"flops", limits.flops}});
+    if (!a.json) fmt::print("{:>3} threads: {}\n", threads, limits_line(limits.read_bytes_s, limits.flops));
+  }
+  if (a.json) print_json({{"limits", all}});
+  return kOk;
 }
 
 Result<int> run(Args a) {
+  if (a.limits) return show_limits(a);
   KVASIR_TRY(const auto model, a.model.open());
   const bool terminal = isatty(STDERR_FILENO) != 0;
   if (terminal) a.bench.progress = [](const std::string& what) { fmt::print(stderr, "\r\033[K{}", what); };
@@ -62,7 +93,7 @@ Result<int> run(Args a) {
   if (a.json)
     print_json(bench_json(*report));
   else
-    print_table(model->info(), *report);
+    print_table(model->info(), *report, a.bench.repeats);
   if (a.plot.empty()) return kOk;
   KVASIR_CHECK(
       write_plots(model, a.bench, a.bench.threads.empty() ? default_threads() : a.bench.threads.back(), a.plot));
@@ -83,10 +114,12 @@ void add(CLI::App& app, Run* run_command) {
   app.add_option("-c,--ctx", a->bench.session.ctx, "the most positions; 0: the model's limit");
   add_kv_types(app, a->bench.session);
   app.add_option("--plot", a->plot, "measure step by step too, and write SVG and CSV into this folder");
+  app.add_flag("--limits", a->limits, "only what this machine can do, measured: no model is opened");
   app.add_flag("--json", a->json, "one JSON object on stdout");
   app.footer(
       "Runs a 16-step verification first and shows no speed if it fails.\n\n"
-      "Examples:\n  kvasir bench tales -p 256 -n 64 -t 1,2\n  kvasir bench tales -p 256 -n 64 --plot plots");
+      "Examples:\n  kvasir bench tales -p 256 -n 64 -t 1,2\n  kvasir bench tales -p 64 -n 32 -d 512 --json\n"
+      "  kvasir bench tales -p 256 -n 64 --plot plots\n  kvasir bench --limits");
   *run_command = [a] { return run(*a); };
 }
 

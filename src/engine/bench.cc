@@ -2,6 +2,9 @@
 #include <kvasir/bench.h>
 
 #include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -13,7 +16,6 @@
 #include "base/system.h"
 #include "cache/layout.h"
 #include "engine/limits.h"
-#include "engine/session_shape.h"
 
 namespace kvasir {
 namespace {
@@ -22,7 +24,8 @@ constexpr int kVerifySteps = 16;
 
 double median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
+  const size_t half = values.size() / 2;
+  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
 }
 
 // Ids that are all over the vocabulary and the same every time.
@@ -58,25 +61,35 @@ Result<void> verify_first(const std::shared_ptr<const Model>& model, const Bench
               "bench", "kvasir verify, for the table");
 }
 
+BenchTest summary(std::string name, int threads, const std::vector<double>& rates) {
+  const auto n = static_cast<double>(rates.size());
+  const double mean = std::accumulate(rates.begin(), rates.end(), 0.0) / n;
+  double squares = 0;
+  for (double rate : rates) squares += (rate - mean) * (rate - mean);
+  const auto [least, most] = std::minmax_element(rates.begin(), rates.end());
+  return {std::move(name), threads, median(rates), *least, *most, mean, n > 1 ? std::sqrt(squares / (n - 1)) : 0, 0};
+}
+
 class Bencher {
  public:
   Bencher(std::shared_ptr<const Model> model, const BenchOptions& options) : model_(std::move(model)), o_(options) {}
 
   Result<void> run(int threads, BenchReport* report) {
+    session_.reset();
     KVASIR_TRY(engine_, Engine::create(model_, {threads, o_.prefill_chunk}));
-    const Network& net = model_->network();
-    KVASIR_TRY(shape_, session_shape(net.family(), net.config(), o_.session));
-    KVASIR_TRY(report->read_bytes_s, measure_read_bandwidth(threads));
-    KVASIR_TRY(report->flops, measure_fma_rate(threads));
-    const std::string at = o_.depth > 0 ? fmt::format(" @ d{}", o_.depth) : "";
+    KVASIR_TRY(const Limits limits, measure_limits(threads));
+    report->cpu = engine_->cpu();
+    report->read_bytes_s = limits.read_bytes_s;
+    report->flops = limits.flops;
     if (o_.prompt > 0) {
-      KVASIR_TRY(auto test, repeat(fmt::format("pp{}{}", o_.prompt, at), o_.prompt, &Bencher::prefill_seconds));
-      test.fraction_of_limit = test.tok_s_median * flops_per_token() / report->flops;
+      KVASIR_TRY(auto test, repeat("pp", o_.prompt, &Bencher::prefill_seconds));
+      test.fraction_of_limit = test.tok_s_median * flops_per_token() / limits.flops;
       report->tests.push_back(std::move(test));
     }
     if (o_.generate > 0) {
-      KVASIR_TRY(auto test, repeat(fmt::format("tg{}{}", o_.generate, at), o_.generate, &Bencher::decode_seconds));
-      test.fraction_of_limit = test.tok_s_median * bytes_per_step() / report->read_bytes_s;
+      KVASIR_TRY(auto test, repeat("tg", o_.generate, &Bencher::decode_seconds));
+      KVASIR_TRY(const double bytes, bytes_per_step());
+      test.fraction_of_limit = test.tok_s_median * bytes / limits.read_bytes_s;
       report->tests.push_back(std::move(test));
     }
     return {};
@@ -85,42 +98,38 @@ class Bencher {
  private:
   using Seconds = Result<double> (Bencher::*)();
 
-  Result<BenchTest> repeat(std::string name, int tokens, Seconds seconds) {
+  Result<BenchTest> repeat(const char* kind, int tokens, Seconds seconds) {
+    const std::string name = fmt::format("{}{}{}", kind, tokens, o_.depth > 0 ? fmt::format("@d{}", o_.depth) : "");
     std::vector<double> rates;
     for (int i = 0; i < o_.repeats + 1; ++i) {
       if (o_.progress) o_.progress(fmt::format("{} on {} threads, {}/{}", name, engine_->threads(), i, o_.repeats));
+      KVASIR_CHECK(go_to_depth());
       KVASIR_TRY(const double s, (this->*seconds)());
       if (i > 0) rates.push_back(tokens / s);  // the first one warms up
     }
-    return BenchTest{std::move(name),
-                     engine_->threads(),
-                     median(rates),
-                     *std::min_element(rates.begin(), rates.end()),
-                     *std::max_element(rates.begin(), rates.end()),
-                     0};
+    return summary(name, engine_->threads(), rates);
   }
 
-  Result<Session> deep_session(StepOutput* out) {
-    KVASIR_TRY(Session session, engine_->open_session(o_.session));
-    if (o_.depth > 0) KVASIR_CHECK(engine_->prefill(session, some_ids(o_.depth, model_->info().vocab, 3), out));
-    return session;
+  // The session with `depth` positions in it: taken back to them where its layout can, else filled anew.
+  Result<void> go_to_depth() {
+    if (session_ && session_->truncate(o_.depth)) return {};
+    session_.reset();
+    KVASIR_TRY(session_, engine_->open_session(o_.session));
+    if (o_.depth > 0) KVASIR_CHECK(engine_->prefill(*session_, some_ids(o_.depth, model_->info().vocab, 3), &out_));
+    return {};
   }
 
   Result<double> prefill_seconds() {
-    StepOutput out;
-    KVASIR_TRY(Session session, deep_session(&out));
     const std::vector<int> ids = some_ids(o_.prompt, model_->info().vocab, 4);
     const double start = now_seconds();
-    KVASIR_CHECK(engine_->prefill(session, ids, &out));
+    KVASIR_CHECK(engine_->prefill(*session_, ids, &out_));
     return now_seconds() - start;
   }
 
   Result<double> decode_seconds() {
-    StepOutput out;
-    KVASIR_TRY(Session session, deep_session(&out));
     const std::vector<int> ids = some_ids(o_.generate, model_->info().vocab, 5);
     const double start = now_seconds();
-    for (const int& id : ids) KVASIR_CHECK(engine_->prefill(session, {&id, 1}, &out));
+    for (const int& id : ids) KVASIR_CHECK(engine_->prefill(*session_, {&id, 1}, &out_));
     return now_seconds() - start;
   }
 
@@ -132,16 +141,21 @@ class Bencher {
     return 2.0 * c.layers * (attention + mlp);
   }
 
-  // The weights once, and the history's rows at the middle of the test.
-  double bytes_per_step() const {
-    return static_cast<double>(model_->info().weights_bytes) +
-           static_cast<double>(shape_.position_bytes()) * (o_.depth + o_.generate / 2.0);
+  // The weights that every step reads, and the history's rows at the middle of the test.
+  Result<double> bytes_per_step() const {
+    PlanRequest request;
+    request.model = model_->info().path;
+    request.session = o_.session;
+    request.chat = std::max(1, o_.depth + o_.generate / 2);
+    KVASIR_TRY(const PlanReport report, plan(request));
+    return static_cast<double>(report.read_bytes_per_token);
   }
 
   std::shared_ptr<const Model> model_;
   const BenchOptions& o_;
   std::unique_ptr<Engine> engine_;
-  CacheShape shape_;
+  std::optional<Session> session_;
+  StepOutput out_;
 };
 
 }  // namespace

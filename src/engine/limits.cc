@@ -12,6 +12,7 @@
 #include "math/compute.h"
 
 namespace kvasir {
+
 Result<double> measure_read_bandwidth(int threads) {
   KVASIR_TRY(const auto compute, Compute::create(threads));
   constexpr size_t kPiece = size_t{4} << 20;
@@ -32,6 +33,8 @@ Result<double> measure_read_bandwidth(int threads) {
   return best;
 }
 
+namespace {
+
 Result<double> measure_fma_rate(int threads) {
   KVASIR_TRY(const auto compute, Compute::create(threads));
   constexpr int64_t kRounds = 2000000;  // about 10 ms
@@ -46,6 +49,15 @@ Result<double> measure_fma_rate(int threads) {
     best = std::max(best, flops / (now_seconds() - start));
   }
   return best;
+}
+
+}  // namespace
+
+Result<Limits> measure_limits(int threads) {
+  Limits limits;
+  KVASIR_TRY(limits.read_bytes_s, measure_read_bandwidth(threads));
+  KVASIR_TRY(limits.flops, measure_fma_rate(threads));
+  return limits;
 }
 
 }  // namespace kvasir

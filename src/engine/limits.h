@@ -5,7 +5,13 @@
 
 namespace kvasir {
 
-/// f32 operations per second of fused multiply-adds in registers, two per FMA, with so many threads.
-Result<double> measure_fma_rate(int threads);
+/// What the memory and the arithmetic of this machine reach with so many threads. A rate more is a field more.
+struct Limits {
+  double read_bytes_s = 0;  ///< from memory, larger than any cache
+  double flops = 0;         ///< f32 fused multiply-adds in registers, two operations each
+};
+
+/// Measured now, in about half a second. Errors: a thread count out of range, no memory.
+Result<Limits> measure_limits(int threads);
 
 }  // namespace kvasir

@@ -1,0 +1,100 @@
+// kvasir perplexity: how well a model predicts a text.
+#include <unistd.h>
+
+#include <cstdio>
+
+#include <fmt/format.h>
+
+#include "base/clock.h"
+#include "cli/cli.h"
+#include "engine/perplexity.h"
+
+namespace kvasir::cli {
+namespace {
+
+struct Args {
+  ModelArgs model;
+  EngineArgs engine;
+  std::string file;
+  int chunks = 0;
+  bool json = false;
+};
+
+// "[########------------] 12/30 windows, perplexity 5.9321, 18 s left", over itself, on a terminal.
+void show_progress(int done, int all, double so_far, double seconds) {
+  constexpr int kWidth = 30;
+  const int full = static_cast<int>(int64_t{kWidth} * done / all);
+  fmt::print(stderr, "\r\033[K[{}{}] {}/{} windows, perplexity {:.4f}, {:.0f} s left", std::string(full, '#'),
+             std::string(kWidth - full, '-'), done, all, so_far, seconds / done * (all - done));
+}
+
+void print_report(const PerplexityReport& r) {
+  fmt::print("perplexity {:.4f} ± {:.4f}\n", r.perplexity, r.standard_error);
+  fmt::print("{} tokens scored in {} windows of {}; the text has {}; {:.1f} s, {:.0f} tok/s\n",
+             with_commas(static_cast<uint64_t>(r.scored)), r.windows, r.window,
+             with_commas(static_cast<uint64_t>(r.tokens)), r.seconds,
+             static_cast<double>(r.window) * r.windows / r.seconds);
+}
+
+nlohmann::json report_json(const PerplexityReport& r, const Engine& engine, const SessionOptions& session) {
+  return {{"perplexity", r.perplexity},
+          {"standard_error", r.standard_error},
+          {"nll", r.nll},
+          {"scored_tokens", r.scored},
+          {"tokens", r.tokens},
+          {"ctx", r.window},
+          {"windows", r.windows},
+          {"seconds", r.seconds},
+          {"threads", engine.threads()},
+          {"kv_type_k", session.kv_type_k},
+          {"kv_type_v", session.kv_type_v}};
+}
+
+Result<int> run(const Args& a) {
+  KVASIR_TRY(const std::string text, read_text_file(a.file));
+  KVASIR_TRY(const auto model, a.model.open());
+  KVASIR_TRY(const auto ids, encode(*model, text));
+  KVASIR_TRY(const auto engine, Engine::create(model, a.engine.engine));
+  PerplexityOptions options;
+  options.session = a.engine.session;
+  options.windows = a.chunks;
+  const bool terminal = isatty(STDERR_FILENO) != 0;
+  const double start = now_seconds();
+  if (terminal)
+    options.progress = [start](int done, int all, double so_far) {
+      show_progress(done, all, so_far, now_seconds() - start);
+    };
+  const auto report = perplexity(*engine, ids, model->tokenizer()->bos(), options);
+  if (terminal) fmt::print(stderr, "\r\033[K");
+  if (!report) return tl::unexpected<Error>(report.error());
+  if (a.json)
+    print_json(report_json(*report, *engine, a.engine.session));
+  else
+    print_report(*report);
+  return kOk;
+}
+
+void add(CLI::App& app, Run* run_command) {
+  auto a = std::make_shared<Args>();
+  a->engine.session.ctx = 512;
+  a->model.add(app);
+  a->engine.add(app);
+  app.get_option("--ctx")->description("tokens in a window; 0: the model's limit")->capture_default_str();
+  app.add_option("-f,--file", a->file, "the text")->required();
+  app.add_option("--chunks", a->chunks, "only so many windows from the start; 0: all")->capture_default_str();
+  app.add_flag("--json", a->json,
+               "one JSON object on stdout: perplexity, standard_error, nll, scored_tokens, tokens, ctx, windows, "
+               "seconds, threads, kv_type_k, kv_type_v");
+  app.footer(
+      "The text is cut into windows; the second half of each is scored, as llama-perplexity does it.\n\n"
+      "Examples:\n  kvasir perplexity tales --file story.txt\n"
+      "  kvasir perplexity model.gguf -f wiki.test.raw --ctx 512 --chunks 20 --json");
+  *run_command = [a] { return run(*a); };
+}
+
+}  // namespace
+
+extern const Command cmd_perplexity;
+const Command cmd_perplexity{"perplexity", "how well a model predicts a text", add};
+
+}  // namespace kvasir::cli
