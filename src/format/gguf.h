@@ -39,6 +39,9 @@ enum class GgufType : uint32_t {
 /// "u32", "string", ...
 std::string_view gguf_type_name(GgufType type);
 
+/// The format's number for a type of tensors by its name there ("Q8_0" -> 8); empty when it has no such type.
+std::optional<uint32_t> gguf_tensor_type(std::string_view name);
+
 /// A metadata value. Its views point into the mapped file.
 struct GgufValue {
   GgufType type = GgufType::u8;

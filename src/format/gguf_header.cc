@@ -353,6 +353,12 @@ std::string_view gguf_type_name(GgufType type) {
   return kNames[static_cast<size_t>(type)];
 }
 
+std::optional<uint32_t> gguf_tensor_type(std::string_view name) {
+  for (const TensorType& type : kTensorTypes)
+    if (type.name == name) return type.id;
+  return std::nullopt;
+}
+
 std::optional<int64_t> GgufValue::as_int() const {
   std::optional<int64_t> out;
   with_number(type, bytes, 0, [&](auto number) {

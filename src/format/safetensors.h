@@ -27,15 +27,9 @@ Result<std::vector<TensorInfo>> parse_safetensors_header(std::span<const std::by
 /// Bits of one element of a safetensors dtype ("BF16" -> 16); empty when the format has no such word.
 std::optional<int> safetensors_dtype_bits(std::string_view dtype);
 
-/// A tensor to write.
-struct TensorDecl {
-  std::string name;
-  const Codec* codec;  ///< one of the plain types (one element a block)
-  std::vector<int64_t> shape;
-};
-
-/// Writes a file tensor by tensor without holding it. `create`, then `write` the data in declaration order in pieces of
-/// any size, then `finish`. Before finish() succeeds nothing is seen at `path`.
+/// Writes a file tensor by tensor without holding it; all have plain types (one element a block). `create`, then
+/// `write` the data in declaration order in pieces of any size, then `finish`. Before finish() succeeds nothing is seen
+/// at `path`.
 class SafetensorsWriter {
  public:
   Result<void> create(const std::filesystem::path& path, std::vector<TensorDecl> tensors);

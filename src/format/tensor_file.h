@@ -30,6 +30,13 @@ struct TensorInfo {
   bool transposed = false;  ///< stored as the transpose; `shape` is the stored one
 };
 
+/// A tensor to write.
+struct TensorDecl {
+  std::string name;
+  const Codec* codec;          ///< of what it is stored in
+  std::vector<int64_t> shape;  ///< slowest dimension first
+};
+
 /// A model's tensors, over one file or several shards.
 struct TensorDir {
   std::vector<std::shared_ptr<MappedFile>> files;
