@@ -74,6 +74,8 @@ class Tokenizer {
   std::optional<int> find(std::string_view piece) const;
   /// The vocabulary's own spelling; empty for an id that it lacks.
   std::string piece(int id) const;
+  /// For writers of other formats (src/token/model.h).
+  const TokenModel& model() const { return *model_; }
 
  private:
   friend class StreamDecoder;

@@ -44,4 +44,29 @@ Result<const Family*> find_family(const ConfigView& view) {
               fmt::format("a model of type {}", fmt::join(names, ", ")));
 }
 
+namespace {
+
+// Where models of text and images put their language model; the first is no prefix at all.
+constexpr std::string_view kOuterPrefixes[] = {"", "language_model.", "model.language_model."};
+
+}  // namespace
+
+Result<const TensorInfo*> find_tensor(const Family& family, const TensorSpec& spec, const TensorDir& dir,
+                                      const std::string& where) {
+  const TensorInfo* info = nullptr;
+  for (std::string_view outer : kOuterPrefixes)
+    for (std::string_view prefix : family.prefixes)
+      if (info == nullptr) info = dir.find(std::string(outer).append(prefix).append(spec.name));
+  if (info == nullptr)
+    return fail(fmt::format("tensor \"{}\" is missing", spec.name), where,
+                "a complete checkpoint of this architecture");
+  std::vector<int64_t> shape = spec.shape;
+  if (info->transposed) std::reverse(shape.begin(), shape.end());
+  if (info->shape != shape)
+    return fail(fmt::format("tensor \"{}\" has shape [{}], the config asks for [{}]", info->name,
+                            fmt::join(info->shape, ", "), fmt::join(shape, ", ")),
+                where, "the config.json that belongs to these weights");
+  return info;
+}
+
 }  // namespace kvasir

@@ -13,6 +13,7 @@
 #include "arch/config.h"
 #include "arch/gguf_names.h"
 #include "cache/layout.h"
+#include "format/tensor_file.h"
 #include "math/compute.h"
 
 namespace kvasir {
@@ -71,6 +72,10 @@ CacheShape uniform_cache(const ModelConfig& config);
 std::span<const Family* const> families();
 /// By "model_type". Errors: an unknown one, with the list of known ones.
 Result<const Family*> find_family(const ConfigView& view);
+/// The tensor that `spec` names, under whichever prefixes the file puts before it. Errors: there is none, or it has
+/// another shape.
+Result<const TensorInfo*> find_tensor(const Family& family, const TensorSpec& spec, const TensorDir& dir,
+                                      const std::string& where);
 /// The configuration of the language model inside `view`: "text_config" where a model of text and images keeps it
 /// there, completed by what stands beside it, else `view` itself.
 ConfigView text_config(const ConfigView& view);

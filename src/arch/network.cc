@@ -11,30 +11,11 @@
 
 namespace kvasir {
 
-namespace {
-
-// Where models of text and images put their language model; the first is no prefix at all.
-constexpr std::string_view kOuterPrefixes[] = {"", "language_model.", "model.language_model."};
-
-}  // namespace
-
 // ---- loading ----------------------------------------------------------------------------------------------------
 
 Result<const TensorInfo*> Network::find(const TensorSpec& spec, const TensorDir& dir, const std::string& where) const {
   if (!spec.present) return static_cast<const TensorInfo*>(nullptr);
-  const TensorInfo* info = nullptr;
-  for (std::string_view outer : kOuterPrefixes)
-    for (std::string_view prefix : family_->prefixes)
-      if (info == nullptr) info = dir.find(std::string(outer).append(prefix).append(spec.name));
-  if (info == nullptr)
-    return fail(fmt::format("tensor \"{}\" is missing", spec.name), where,
-                "a complete checkpoint of this architecture");
-  std::vector<int64_t> shape = spec.shape;
-  if (info->transposed) std::reverse(shape.begin(), shape.end());
-  if (info->shape != shape)
-    return fail(fmt::format("tensor \"{}\" has shape [{}], the config asks for [{}]", info->name,
-                            fmt::join(info->shape, ", "), fmt::join(shape, ", ")),
-                where, "the config.json that belongs to these weights");
+  KVASIR_TRY(const TensorInfo* info, find_tensor(*family_, spec, dir, where));
   if (info->codec == nullptr)
     return fail(fmt::format("tensor \"{}\" has dtype {}, which is not a weight type", info->name, info->dtype), where,
                 "F32, F16 or BF16 weights");

@@ -121,6 +121,8 @@ inline Six best_six(const float* x, Fit wanted, Fit unit, int most, int* w) {
   const auto near = [](double value, double step) {
     return step > 0 ? static_cast<int>(std::clamp(value / step + 0.5, 0.0, double(kMostScale))) : 0;
   };
+  std::fill_n(w, kPart, 0);
+  if (wanted.scale == 0 && wanted.minimum == 0) return {};  // zeros, as those that fill up the heads of a KV row
   const Six center{near(wanted.scale, unit.scale), near(wanted.minimum, unit.minimum)};
   Six best;
   double least = std::numeric_limits<double>::infinity();
@@ -140,7 +142,6 @@ inline Six best_six(const float* x, Fit wanted, Fit unit, int most, int* w) {
 
 /// Writes the block's header and gives the 256 w. Returns how many of its two units had to be saturated.
 inline int64_t encode_header(const float* x, int most, std::byte* block, int* w) {
-  std::fill_n(w, kElems, 0);
   std::array<Six, kParts> six{};
   std::array<Fit, kParts> fits{};
   const bool finite = !std::isnan(range_of(x, kElems).low);
@@ -152,6 +153,7 @@ inline int64_t encode_header(const float* x, int most, std::byte* block, int* w)
   const int64_t saturated = put_half(static_cast<float>(largest.scale / kMostScale), block) +
                             put_half(static_cast<float>(largest.minimum / kMostScale), block + 2);
   const Fit unit{half_at(block), half_at(block + 2)};
+  if (!finite) std::fill_n(w, kElems, 0);
   for (size_t p = 0; finite && p < kParts; ++p) six[p] = best_six(x + p * kPart, fits[p], unit, most, w + p * kPart);
   put_sixes(six, block + 4);
   return saturated;

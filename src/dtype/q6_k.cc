@@ -74,6 +74,7 @@ int best_multiple(const float* x, double wanted, double unit, int* w) {
   constexpr int kLeast = -128, kMost = 127;
   const int center = unit != 0 ? static_cast<int>(std::lround(std::clamp(wanted / unit, -128.0, 127.0))) : 0;
   int best = 0;
+  if (wanted == 0) return 0;  // zeros, as those that fill up the heads of a KV row
   double least = std::numeric_limits<double>::infinity();
   for (int scale = std::max(center - 1, kLeast); scale <= std::min(center + 1, kMost); ++scale) {
     int rounded[kGroup];

@@ -64,7 +64,11 @@ Result<GgufVocab> read_vocab(const GgufMetadata& metadata) {
 
 Result<std::unique_ptr<const TokenModel>> read_model(const GgufMetadata& metadata) {
   KVASIR_TRY(const GgufVocab vocab, read_vocab(metadata));
-  return make_gguf_tokenizer(vocab);
+  KVASIR_TRY(auto model, make_gguf_tokenizer(vocab));
+  // None at all is a vocabulary of bytes, but the file has to say so.
+  if (vocab.model == "gpt2" && metadata.find(key("merges")) == nullptr)
+    return fail(fmt::format("{} is missing", key("merges")), {}, "a GGUF file that holds a tokenizer");
+  return model;
 }
 
 }  // namespace

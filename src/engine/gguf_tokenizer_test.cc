@@ -139,6 +139,8 @@ TEST(GgufTokenizer, WhatIsMissingOrWrongIsNamed) {
   };
   EXPECT_THAT(with("gpt2", [](Bytes& b) { b.text_entry("tokenizer.ggml.pre", "no-such-pre"); }),
               HasSubstr("no-such-pre"));
+  EXPECT_THAT(with("gpt2", [](Bytes& b) { b.text_entry("tokenizer.ggml.pre", "gpt-2"); }),
+              HasSubstr("tokenizer.ggml.merges"));
   EXPECT_THAT(with("t5", [](Bytes& b) { b.text_entry("tokenizer.ggml.pre", "default"); }), HasSubstr("t5"));
   EXPECT_THAT(with("llama", [](Bytes& b) { b.text_entry("tokenizer.ggml.scores", "x"); }),
               HasSubstr("tokenizer.ggml.scores"));

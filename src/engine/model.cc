@@ -93,23 +93,6 @@ Result<std::shared_ptr<const Tokenizer>> open_tokenizer(const std::string& name_
 Model::Model() = default;
 Model::~Model() = default;
 
-namespace {
-
-// The end-of-text ids of generation_config.json win.
-Result<ModelConfig> read_config(const Family& family, const ModelFiles& files) {
-  KVASIR_TRY(ModelConfig config, family.parse_config(files.config));
-  if (!files.generation) return config;
-  config.eos.clear();
-  const auto bos = config.bos;
-  KVASIR_CHECK(parse_special_ids(*files.generation, &config));
-  if (!config.bos) config.bos = bos;
-  if (config.eos.empty()) KVASIR_CHECK(parse_special_ids(files.config, &config));
-  KVASIR_CHECK(check_config(config, files.generation->where()));
-  return config;
-}
-
-}  // namespace
-
 Result<std::shared_ptr<const Model>> Model::open(const std::string& name_or_path, const ModelOptions& options) {
   KVASIR_TRY(const std::string path, find_model(name_or_path));
   KVASIR_TRY(ModelFiles files, read_model_files(path));

@@ -58,6 +58,18 @@ Result<ModelFiles> read_model_files(const fs::path& path) {
   return fail("not a model that Kvasir can open", path.string(), "a Hugging Face folder, a .gguf, or a llama2.c .bin");
 }
 
+Result<ModelConfig> read_config(const Family& family, const ModelFiles& files) {
+  KVASIR_TRY(ModelConfig config, family.parse_config(files.config));
+  if (!files.generation) return config;
+  config.eos.clear();
+  const auto bos = config.bos;
+  KVASIR_CHECK(parse_special_ids(*files.generation, &config));
+  if (!config.bos) config.bos = bos;
+  if (config.eos.empty()) KVASIR_CHECK(parse_special_ids(files.config, &config));
+  KVASIR_CHECK(check_config(config, files.generation->where()));
+  return config;
+}
+
 Result<std::shared_ptr<const Tokenizer>> open_tokenizer_file(const fs::path& path, std::optional<int> vocab) {
   const fs::path extension = path.extension();
   if (extension == ".json") return Tokenizer::from_json(path);

@@ -10,6 +10,7 @@
 #include <kvasir/result.h>
 #include <kvasir/tokenizer.h>
 
+#include "arch/family.h"
 #include "format/config_view.h"
 #include "format/tensor_file.h"
 
@@ -25,6 +26,9 @@ struct ModelFiles {
 
 /// A Hugging Face folder, a .gguf, or a llama2.c .bin.
 Result<ModelFiles> read_model_files(const std::filesystem::path& path);
+
+/// The numbers of a model. The end-of-text ids of generation_config.json win.
+Result<ModelConfig> read_config(const Family& family, const ModelFiles& files);
 
 /// By what the file is: .json, .model, .gguf or .bin. A .bin does not know its number of tokens: `vocab` is the
 /// model's.

@@ -1,6 +1,7 @@
 // Building and applying the BPE merge table. Source: Sennrich et al. 2016 (arXiv:1508.07909), algorithm 1.
 #include "token/bpe.h"
 
+#include <algorithm>
 #include <string>
 
 #include <fmt/format.h>
@@ -33,6 +34,18 @@ void BpeMerges::merge(MergeQueue& queue, std::vector<int>& out) const {
   queue.merge(
       [this](const MergeQueue::Symbol& left, const MergeQueue::Symbol& right) { return find(left.id, right.id); });
   queue.for_each([&out](const MergeQueue::Symbol& symbol) { out.push_back(symbol.id); });
+}
+
+std::vector<std::pair<int, int>> BpeMerges::ranked() const {
+  std::vector<std::pair<std::uint32_t, std::uint64_t>> order;
+  order.reserve(targets_.size());
+  for (const auto& [pair, target] : targets_) order.emplace_back(target.priority, pair);
+  std::sort(order.begin(), order.end());
+  std::vector<std::pair<int, int>> pairs;
+  pairs.reserve(order.size());
+  for (const auto& [rank, pair] : order)
+    pairs.emplace_back(static_cast<int>(pair >> 32), static_cast<int>(pair & UINT32_MAX));
+  return pairs;
 }
 
 }  // namespace kvasir

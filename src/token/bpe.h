@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <kvasir/result.h>
@@ -29,6 +30,9 @@ class BpeMerges {
     if (it == targets_.end()) return std::nullopt;
     return it->second;
   }
+
+  /// The pairs of ids that merge, best first; of a pair that came twice its later place.
+  std::vector<std::pair<int, int>> ranked() const;
 
   /// Merges the symbols of one word, whose ids are this vocabulary's, and appends what they become.
   void merge(MergeQueue& queue, std::vector<int>& out) const;

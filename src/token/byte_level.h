@@ -33,6 +33,7 @@ class ByteLevelModel final : public TokenModel {
   std::optional<int> unk() const override { return parts_.unk; }
   bool drops_space(int, int) const override { return false; }
   const Vocabulary& vocabulary() const override { return parts_.vocabulary; }
+  const ByteLevelParts& parts() const { return parts_; }
 
  private:
   class Encoder;

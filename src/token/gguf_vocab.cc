@@ -1,5 +1,5 @@
-// From GGUF's arrays to the parts of a tokenizer. Source of keys, types and defaults: ggml-org/llama.cpp
-// src/llama-vocab.cpp and gguf-py/gguf/constants.py.
+// From GGUF's arrays to the parts of a tokenizer. The way back is gguf_vocab_of.cc's. Source of keys, types and
+// defaults: ggml-org/llama.cpp src/llama-vocab.cpp and gguf-py/gguf/constants.py.
 #include "token/gguf_vocab.h"
 
 #include <algorithm>
@@ -165,7 +165,6 @@ Result<std::unique_ptr<const TokenModel>> make_llama(const GgufVocab& vocab) {
 Result<std::unique_ptr<const TokenModel>> make_gpt2(const GgufVocab& vocab) {
   KVASIR_TRY(const PreTokenization* pre, find_pre(vocab.pre));
   if (!vocab.types.empty()) KVASIR_CHECK(check_length("token_type", vocab.types.size(), vocab.tokens.size()));
-  if (vocab.merges.empty()) return fail("the file has no tokenizer.ggml.merges");
   ByteLevelParts parts;
   std::vector<PieceKind> kinds;
   KVASIR_CHECK(fill(vocab, pre->add_bos, parts, kinds));
@@ -183,6 +182,17 @@ Result<std::unique_ptr<const TokenModel>> make_gpt2(const GgufVocab& vocab) {
 }
 
 }  // namespace
+
+std::string_view find_pre_name(const ByteLevelParts& parts) {
+  const auto same_cut = [](const CutStage& a, const CutStage& b) {
+    return a.pattern == b.pattern && a.spells_bytes == b.spells_bytes;
+  };
+  for (const PreTokenization& one : pre_tokenizations()) {
+    const bool cuts = std::equal(one.cuts.begin(), one.cuts.end(), parts.cuts.begin(), parts.cuts.end(), same_cut);
+    if (cuts && one.nfc == parts.nfc && one.ignore_merges == parts.ignore_merges) return one.names.front();
+  }
+  return {};
+}
 
 Result<std::unique_ptr<const TokenModel>> make_gguf_tokenizer(const GgufVocab& vocab) {
   return guarded([&]() -> Result<std::unique_ptr<const TokenModel>> {

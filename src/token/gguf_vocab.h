@@ -1,7 +1,9 @@
-// Tokenizers from the metadata of a GGUF file, `tokenizer.ggml.*`. Reading the file itself is not here.
+// Tokenizers from the metadata of a GGUF file, `tokenizer.ggml.*`, and back. Reading and writing the file itself is not
+// here.
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
@@ -13,6 +15,8 @@
 #include "token/model.h"
 
 namespace kvasir {
+
+struct ByteLevelParts;
 
 /// The values of `tokenizer.ggml.<name>`; the key's name follows where it differs. An absent array is empty. The views
 /// need only live as long as the call that takes them.
@@ -31,6 +35,20 @@ struct GgufVocab {
   std::optional<bool> add_bos;      ///< add_bos_token
   std::optional<bool> add_space_prefix;  ///< llama
 };
+
+/// A vocabulary with the texts that its views point to.
+struct OwnedGgufVocab {
+  GgufVocab vocab;
+  std::deque<std::string> texts;
+};
+
+/// The other way: what a GGUF file says for `model` in a language model of `tokens` tokens. Ids without a piece are
+/// padded with unused tokens, as llama.cpp's converter does. `eos`, `eot` and `arch` are left to the caller.
+/// Errors: a tokenizer that differs from each of those that GGUF files can name, by what differs.
+Result<OwnedGgufVocab> gguf_vocab_of(const TokenModel& model, int tokens);
+
+/// The name of `tokenizer.ggml.pre` under which files cut texts like this; empty when there is none.
+std::string_view find_pre_name(const ByteLevelParts& parts);
 
 /// Unknown, control and user-defined tokens are recognised in a text; the first two are special. Fails on a `model` or
 /// `pre` that is not known, on arrays of different lengths, ids outside the vocabulary and scores that are not finite.

@@ -194,7 +194,7 @@ TEST(GgufVocab, ArraysThatDoNotAgree) {
   EXPECT_THAT(refusal(vocab), HasSubstr("0 tokens"));
   vocab = gpt2("gpt-2");
   vocab.merges.clear();
-  EXPECT_THAT(refusal(vocab), HasSubstr("merges"));
+  EXPECT_EQ(refusal(vocab), "accepted") << "a vocabulary of bytes has none";
 }
 
 TEST(GgufVocab, ValuesThatContradict) {

@@ -62,6 +62,7 @@ class SpmModel final : public TokenModel {
   std::optional<int> unk() const override { return parts_.unk; }
   bool drops_space(int previous, int id) const override;
   const Vocabulary& vocabulary() const override { return parts_.vocabulary; }
+  const SpmParts& parts() const { return parts_; }
 
  private:
   class Encoder;
