@@ -1,44 +1,14 @@
 // q5_0: 32 numbers of 5 bits, -16 to 15, and one f16 scale. Source: ggml-org/ggml, block_q5_0.
-#include "dtype/integer_rows.h"
 #include "dtype/nibbles.h"
 
 namespace kvasir {
 
 const Codec& codec_q5_0();
 
-namespace {
-
-constexpr int kElems = 32, kBytes = 22, kMiddle = 16;
-
-IntegerBlock read(const std::byte* block, int) {
-  IntegerBlock out{.w = {}, .scale = half_at(block)};
-  unpack_nibbles(block + 6, out.w);
-  add_fifth_bits(block + 2, out.w);
-  for (int32_t& w : out.w) w -= kMiddle;
-  return out;
-}
-
-// The value furthest from 0 becomes -kMiddle exactly: there is one more number below 0 than above.
-int64_t encode(const float* src, std::byte* dst, int64_t n) {
-  int64_t saturated = 0;
-  for (int64_t i = 0; i < n; i += kElems, dst += kBytes) {
-    saturated += put_half(range_of(src + i, kElems).extreme() / -kMiddle, dst);
-    const float d = half_at(dst);
-    int w[kElems];
-    for (int j = 0; j < kElems; ++j) w[j] = kMiddle + steps(src[i + j], d, -kMiddle, kMiddle - 1);
-    pack_nibbles(w, dst + 6);
-    pack_fifth_bits(w, dst + 2);
-  }
-  return saturated;
-}
-
-using Rows = IntegerRows<kElems, kBytes, false, read>;
-
-}  // namespace
-
 const Codec& codec_q5_0() {
-  static constexpr Codec codec{"q5_0",         "Q5_0", kElems,       kBytes,   Act::q8,
-                               RowForm::other, encode, Rows::decode, Rows::dot};
+  using Type = nibbles::Centered<5>;
+  static constexpr Codec codec{"q5_0",         "Q5_0",       kActElems,          Type::kBytes,   Act::q8,
+                               RowForm::other, Type::encode, Type::Rows::decode, Type::Rows::dot};
   return codec;
 }
 

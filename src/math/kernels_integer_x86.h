@@ -1,6 +1,6 @@
 // Products of integer weights with int8 activations, for AVX2 and AVX-512: 16 rows at a time, one lane a row, so that
-// every lane is one row's chain of blocks in ascending order (docs/numerics.md). Part of
-// kernels_simd.h; types without a form of their own go through the codec's dot.
+// every lane is one row's chain of blocks in ascending order (docs/numerics.md). Part of kernels_simd.h; types without
+// a form of their own go to the scalar table, which is the codec's dot.
 // Source of the stored layouts: ggml-org/ggml, ggml-common.h.
 #pragma once
 
@@ -296,16 +296,6 @@ void integer_rows(const MatmulArgs& a) {
     integer_many<Rows>(a);
 }
 
-void matmul_by_dot(const MatmulArgs& a) {
-  const int64_t acts = a.cols / kActElems;
-  for (int64_t r = a.row_begin; r < a.row_end; ++r)
-    for (int t = 0; t < a.tokens; ++t) {
-      const auto* x = reinterpret_cast<const std::byte*>(a.act + t * acts);
-      const float dot = a.dot(a.w + static_cast<size_t>(r) * a.row_bytes, x, a.cols);
-      a.y[t * a.y_stride + r] = a.bias != nullptr ? dot + a.bias[r] : dot;
-    }
-}
-
 void matmul_integer(const MatmulArgs& a) {
   switch (a.form) {
     case RowForm::q8_0:
@@ -320,7 +310,7 @@ void matmul_integer(const MatmulArgs& a) {
     case RowForm::f32:
     case RowForm::f16:
     case RowForm::bf16:
-      return matmul_by_dot(a);
+      return kvasir::kScalarKernels.matmul_integer(a);
   }
 }
 
