@@ -18,7 +18,9 @@ target_include_directories(kvasir_tests PRIVATE
   ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR})
 target_link_libraries(kvasir_tests PRIVATE kvasir_lib GTest::gmock GTest::gtest GTest::gtest_main fmt::fmt nlohmann_json::nlohmann_json
   PkgConfig::PCRE2 PkgConfig::XXHASH)
-target_compile_options(kvasir_tests PRIVATE -O1)  # what is tested is the library, built as it ships
+# What is tested is the library, built as it ships. Where it is built to find undefined behaviour, the tests' own code is
+# left out of that: it takes two fifths of their compilation.
+target_compile_options(kvasir_tests PRIVATE -O1 -fno-sanitize=undefined)
 # Tests find the program, the shipped models and, where it exists, the folder of outside data through these.
 target_compile_definitions(kvasir_tests PRIVATE
   KVASIR_SOURCE_DIR="${PROJECT_SOURCE_DIR}" KVASIR_PROGRAM="$<TARGET_FILE:kvasir>")
