@@ -34,9 +34,9 @@ void linear_into(Pass& pass, const Rows& x, std::span<const Linear> fs, std::spa
   std::vector<MatmulJob> jobs;
   for (size_t i = 0; i < fs.size(); ++i) {
     ys[i] = pass.workspace().take(x.n, fs[i].w.rows);
-    jobs.push_back({fs[i].w, fs[i].bias, x, ys[i]});
+    jobs.push_back({fs[i].w, fs[i].bias, ys[i]});
   }
-  pass.compute().matmul(jobs);
+  pass.compute().matmul(x, jobs);
 }
 
 void rope(Pass& pass, const Rows& x, int heads) {

@@ -18,7 +18,7 @@ Result<const TensorInfo*> Network::find(const TensorSpec& spec, const TensorDir&
   KVASIR_TRY(const TensorInfo* info, find_tensor(*family_, spec, dir, where));
   if (info->codec == nullptr)
     return fail(fmt::format("tensor \"{}\" has dtype {}, which is not a weight type", info->name, info->dtype), where,
-                "F32, F16 or BF16 weights");
+                "a type that Kvasir reads: docs/models.md");
   return info;
 }
 
@@ -206,8 +206,8 @@ Result<void> Network::vocabulary_head(Pass& pass, const Rows& normed, const Matr
   const Rows x = pass.workspace().take(static_cast<int>(wanted.size()), normed.cols);
   for (int t = 0; t < x.n; ++t) std::copy_n(normed.row(wanted[static_cast<size_t>(t)]), x.cols, x.row(t));
   const Rows y{out->logits.data(), x.n, config_.vocab, config_.vocab};
-  const MatmulJob job{head, nullptr, x, y};
-  pass.compute().matmul({&job, 1});
+  const MatmulJob job{head, nullptr, y};
+  pass.compute().matmul(x, {&job, 1});
   for (size_t i = 0; i < out->logits.size(); ++i)
     if (!std::isfinite(out->logits[i]))
       return fail(

@@ -1,8 +1,6 @@
 // Source of the keys: ggml-org/ggml docs/gguf.md, "Tokenizer".
 #include "engine/gguf_tokenizer.h"
 
-#include <cmath>
-
 #include <fmt/format.h>
 
 #include "token/gguf_vocab.h"

@@ -79,8 +79,8 @@ Result<std::shared_ptr<const Tokenizer>> open_tokenizer(const std::string& name_
   KVASIR_TRY(const fs::path path, find_model(name_or_path));
   std::error_code ec;
   if (fs::is_directory(path, ec)) {
-    for (const char* name : {"tokenizer.json", "tokenizer.model"})
-      if (fs::exists(path / name, ec)) return open_tokenizer_file(path / name, std::nullopt);
+    const fs::path file = tokenizer_in(path);
+    if (!file.empty()) return open_tokenizer_file(file, std::nullopt);
     return fail("the folder has no tokenizer", path.string(), "one with a tokenizer.json or a tokenizer.model");
   }
   if (path.extension() != ".bin") return open_tokenizer_file(path, std::nullopt);

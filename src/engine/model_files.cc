@@ -24,8 +24,7 @@ Result<ModelFiles> read_folder(const fs::path& folder) {
   if (fs::exists(folder / "generation_config.json", ec)) {
     KVASIR_TRY(files.generation, ConfigView::read(folder / "generation_config.json"));
   }
-  for (const char* name : {"tokenizer.json", "tokenizer.model"})
-    if (files.tokenizer.empty() && fs::exists(folder / name, ec)) files.tokenizer = folder / name;
+  files.tokenizer = tokenizer_in(folder);
   return files;
 }
 
@@ -68,6 +67,13 @@ Result<ModelConfig> read_config(const Family& family, const ModelFiles& files) {
   if (config.eos.empty()) KVASIR_CHECK(parse_special_ids(files.config, &config));
   KVASIR_CHECK(check_config(config, files.generation->where()));
   return config;
+}
+
+fs::path tokenizer_in(const fs::path& folder) {
+  std::error_code ec;
+  for (const char* name : {"tokenizer.json", "tokenizer.model"})
+    if (fs::exists(folder / name, ec)) return folder / name;
+  return {};
 }
 
 Result<std::shared_ptr<const Tokenizer>> open_tokenizer_file(const fs::path& path, std::optional<int> vocab) {

@@ -30,6 +30,9 @@ Result<ModelFiles> read_model_files(const std::filesystem::path& path);
 /// The numbers of a model. The end-of-text ids of generation_config.json win.
 Result<ModelConfig> read_config(const Family& family, const ModelFiles& files);
 
+/// The tokenizer's file in a Hugging Face folder; empty when there is none.
+std::filesystem::path tokenizer_in(const std::filesystem::path& folder);
+
 /// By what the file is: .json, .model, .gguf or .bin. A .bin does not know its number of tokens: `vocab` is the
 /// model's.
 Result<std::shared_ptr<const Tokenizer>> open_tokenizer_file(const std::filesystem::path& path,

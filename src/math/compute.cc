@@ -12,9 +12,8 @@ namespace {
 // Weight bytes in one chunk of a few-token product: large enough to hide a claim, small enough to share evenly.
 constexpr size_t kChunkBytes = size_t{64} << 10;
 
-MatmulArgs make_args(const MatmulJob& job, const ActBlock* act) {
+MatmulArgs make_args(const Rows& x, const MatmulJob& job) {
   MatmulArgs args;
-  args.act = act;
   args.w = job.w.data;
   args.row_bytes = job.w.row_bytes();
   args.form = job.w.codec->form;
@@ -25,18 +24,18 @@ MatmulArgs make_args(const MatmulJob& job, const ActBlock* act) {
   args.block_bytes = job.w.codec->block_bytes;
   args.rows = job.w.rows;
   args.cols = job.w.cols;
-  args.x = job.x.data;
-  args.x_stride = job.x.stride;
+  args.x = x.data;
+  args.x_stride = x.stride;
   args.y = job.y.data;
   args.y_stride = job.y.stride;
-  args.tokens = job.x.n;
+  args.tokens = x.n;
   args.bias = job.bias;
   return args;
 }
 
 // Output rows per chunk: a panel for many tokens, about kChunkBytes of weights for few.
-int64_t rows_per_chunk(const MatmulJob& job) {
-  if (job.x.n > kFewTokens) return kPanelRows;
+int64_t rows_per_chunk(int tokens, const MatmulJob& job) {
+  if (tokens > kFewTokens) return kPanelRows;
   const size_t row = job.w.codec->row_bytes(job.w.cols);
   const int64_t rows = static_cast<int64_t>(std::max<size_t>(1, kChunkBytes / std::max<size_t>(1, row)));
   return std::max<int64_t>(16, rows / 16 * 16);
@@ -57,7 +56,6 @@ void unpair(float* y, int64_t n, int pair_dim) {
 
 struct Share {
   const MatmulJob* job;
-  const ActBlock* act;
   int64_t rows_per_chunk;
   int first_chunk, end_chunk;
 };
@@ -110,46 +108,36 @@ Result<void> Compute::reserve_acts(int64_t n, int64_t cols) {
   return {};
 }
 
-std::vector<const ActBlock*> Compute::encode_acts(std::span<const MatmulJob> jobs) {
-  std::vector<const ActBlock*> acts;
-  auto* next = reinterpret_cast<ActBlock*>(acts_.data());
-  for (size_t i = 0; i < jobs.size(); ++i) {
-    const Rows& x = jobs[i].x;
-    if (jobs[i].w.codec->act != Act::q8) {
-      acts.push_back(nullptr);
-    } else if (i > 0 && acts[i - 1] != nullptr && jobs[i - 1].x.data == x.data) {
-      acts.push_back(acts[i - 1]);
-    } else {
-      const int64_t blocks = x.cols / kActElems;
-      for_rows(x.n, [&](int t) { kernels_->encode_act(x.row(t), next + t * blocks, x.cols); });
-      acts.push_back(next);
-      next += x.n * blocks;
-    }
-  }
+const ActBlock* Compute::encode_x(const Rows& x, std::span<const MatmulJob> jobs) {
+  const auto integer = [](const MatmulJob& job) { return job.w.codec->act == Act::q8; };
+  if (std::none_of(jobs.begin(), jobs.end(), integer)) return nullptr;
+  auto* acts = reinterpret_cast<ActBlock*>(acts_.data());
+  for_rows(x.n, [&](int t) { kernels_->encode_act(x.row(t), acts + t * (x.cols / kActElems), x.cols); });
   return acts;
 }
 
-void Compute::matmul(std::span<const MatmulJob> jobs) {
-  const std::vector<const ActBlock*> acts = encode_acts(jobs);
+void Compute::matmul(const Rows& x, std::span<const MatmulJob> jobs) {
+  const ActBlock* acts = encode_x(x, jobs);
   std::vector<Share> shares;
   int chunks = 0;
-  for (size_t i = 0; i < jobs.size(); ++i) {
-    const int64_t per_chunk = rows_per_chunk(jobs[i]);
-    const int end = chunks + static_cast<int>((jobs[i].w.rows + per_chunk - 1) / per_chunk);
-    shares.push_back(Share{&jobs[i], acts[i], per_chunk, chunks, end});
+  for (const MatmulJob& job : jobs) {
+    const int64_t per_chunk = rows_per_chunk(x.n, job);
+    const int end = chunks + static_cast<int>((job.w.rows + per_chunk - 1) / per_chunk);
+    shares.push_back(Share{&job, per_chunk, chunks, end});
     chunks = end;
   }
   pool_->run(chunks, [&](int chunk, int worker) {
     const Share* share = shares.data();
     while (chunk >= share->end_chunk) ++share;
-    MatmulArgs args = make_args(*share->job, share->act);
+    MatmulArgs args = make_args(x, *share->job);
+    args.act = acts;
     args.row_begin = (chunk - share->first_chunk) * share->rows_per_chunk;
     args.row_end = std::min(args.rows, args.row_begin + share->rows_per_chunk);
     args.panel = scratch(worker);
-    (args.act != nullptr ? kernels_->matmul_integer : kernels_->matmul)(args);
+    (share->job->w.codec->act == Act::q8 ? kernels_->matmul_integer : kernels_->matmul)(args);
   });
   for (const MatmulJob& job : jobs)
-    if (job.w.pair_dim != 0) for_rows(job.x.n, [&](int t) { unpair(job.y.row(t), job.w.rows, job.w.pair_dim); });
+    if (job.w.pair_dim != 0) for_rows(x.n, [&](int t) { unpair(job.y.row(t), job.w.rows, job.w.pair_dim); });
 }
 
 }  // namespace kvasir

@@ -47,7 +47,7 @@ struct Rows {
 struct MatmulJob {
   Matrix w;
   const float* bias = nullptr;
-  Rows x, y;
+  Rows y;
 };
 
 class Compute {
@@ -63,12 +63,12 @@ class Compute {
   Result<void> reserve_scratch(int64_t floats);
   float* scratch(int worker) { return reinterpret_cast<float*>(scratch_[static_cast<size_t>(worker)].data()); }
 
-  /// Grows the room for activations as integer weights read them: n rows of `cols`. Call before the parallel part.
+  /// Grows the room for the activations of integer weights: n rows of `cols`. Call before the parallel part.
   Result<void> reserve_acts(int64_t n, int64_t cols);
 
-  /// All jobs in one fork. Scratch of kPanelRows * cols floats must be reserved, and room for the activations of jobs
-  /// with integer weights.
-  void matmul(std::span<const MatmulJob> jobs);
+  /// All jobs, which are products of the same x, in one fork. Scratch of kPanelRows * cols floats must be reserved, and
+  /// room for the activations where a job has integer weights.
+  void matmul(const Rows& x, std::span<const MatmulJob> jobs);
   /// f(t) for t in [0, n), in blocks over the threads.
   template <class F>
   void for_rows(int n, F&& f) {
@@ -80,8 +80,8 @@ class Compute {
 
  private:
   Compute() = default;
-  /// x of the jobs with integer weights, encoded; jobs with the same x share it. One pointer per job, null for others.
-  std::vector<const ActBlock*> encode_acts(std::span<const MatmulJob> jobs);
+  /// x as integer weights want it; null if no job has such.
+  const ActBlock* encode_x(const Rows& x, std::span<const MatmulJob> jobs);
 
   const Kernels* kernels_ = nullptr;
   std::unique_ptr<ThreadPool> pool_;

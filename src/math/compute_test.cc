@@ -20,106 +20,152 @@ std::unique_ptr<Compute> make_compute(int threads, int64_t scratch) {
   return std::move(*compute);
 }
 
-// Several products of different shapes with the memory they need.
+// Several products of the same x with the memory they need.
 struct Jobs {
   std::vector<std::vector<std::byte>> weights;
-  std::vector<std::vector<float>> xs, ys, biases;
+  std::vector<std::vector<float>> ys, biases;
+  std::vector<float> x_values;
+  Rows x;
   std::vector<MatmulJob> list;
-  int64_t most_cols = 0;
 
-  void add(const Codec& codec, int64_t rows, int64_t cols, int tokens, bool conv1d, Random& random) {
-    const int64_t stored_rows = conv1d ? cols : rows, stored_cols = conv1d ? rows : cols;
+  Jobs(int tokens, int64_t cols, Random& random)
+      : x_values(random.floats(static_cast<size_t>(tokens * cols))), x{x_values.data(), tokens, cols, cols} {}
+
+  void add(const Codec& codec, int64_t rows, bool conv1d, Random& random) {
+    const int64_t stored_rows = conv1d ? x.cols : rows, stored_cols = conv1d ? rows : x.cols;
     weights.emplace_back(static_cast<size_t>(stored_rows) * codec.row_bytes(stored_cols));
     for (int64_t r = 0; r < stored_rows; ++r)
       codec.encode(random.floats(static_cast<size_t>(stored_cols)).data(),
                    weights.back().data() + static_cast<size_t>(r) * codec.row_bytes(stored_cols), stored_cols);
-    xs.push_back(random.floats(static_cast<size_t>(tokens * cols)));
-    ys.emplace_back(static_cast<size_t>(tokens * rows), 777.0f);
+    ys.emplace_back(static_cast<size_t>(x.n * rows), 777.0f);
     biases.push_back(random.floats(static_cast<size_t>(rows)));
-    list.push_back({{&codec, weights.back().data(), rows, cols, conv1d},
+    list.push_back({{&codec, weights.back().data(), rows, x.cols, conv1d},
                     list.size() % 2 == 0 ? biases.back().data() : nullptr,
-                    {xs.back().data(), tokens, cols, cols},
-                    {ys.back().data(), tokens, rows, rows}});
-    most_cols = std::max(most_cols, cols);
+                    {ys.back().data(), x.n, rows, rows}});
   }
   void clear_results() {
     for (auto& y : ys) std::fill(y.begin(), y.end(), 777.0f);
   }
 };
 
-Jobs mixed_jobs(int tokens, uint64_t seed) {
+std::unique_ptr<Compute> make_compute(int threads, const Jobs& jobs) {
+  auto compute = make_compute(threads, kPanelRows * jobs.x.cols);
+  EXPECT_TRUE(compute->reserve_acts(jobs.x.n, jobs.x.cols));
+  return compute;
+}
+
+// An odd number of inputs, and one that integer types can have; those stand between others.
+std::vector<Jobs> mixed_jobs(int tokens, uint64_t seed) {
   Random random(seed);
-  Jobs jobs;
-  jobs.add(codec_f32(), 70, 33, tokens, false, random);
-  jobs.add(codec_f16(), 1, 97, tokens, false, random);
-  jobs.add(codec_bf16(), 199, 48, tokens, false, random);
-  jobs.add(codec_bf16(), 99, 40, tokens, true, random);
-  jobs.add(codec_f32(), 300, 200, tokens, true, random);
-  jobs.add(codec_f16(), 33, 64, tokens, false, random);
-  return jobs;
+  std::vector<Jobs> all;
+  Jobs& odd = all.emplace_back(tokens, 97, random);
+  odd.add(codec_f32(), 70, false, random);
+  odd.add(codec_f16(), 1, false, random);
+  odd.add(codec_bf16(), 199, false, random);
+  odd.add(codec_bf16(), 99, true, random);
+  odd.add(codec_f32(), 300, true, random);
+  Jobs& whole = all.emplace_back(tokens, 256, random);
+  whole.add(*find_codec("q8_0"), 33, false, random);
+  whole.add(codec_f16(), 65, false, random);
+  whole.add(*find_codec("q4_k"), 48, false, random);
+  whole.add(codec_f32(), 20, true, random);
+  whole.add(*find_codec("q5_1"), 17, false, random);
+  return all;
 }
 
 TEST(ThreadsCompute, BitsDoNotDependOnTheThreads) {
-  for (int tokens : {1, 3, 4, 5, 40}) {
-    Jobs jobs = mixed_jobs(tokens, 21);
-    const auto alone = make_compute(1, kPanelRows * jobs.most_cols);
-    for (const MatmulJob& job : jobs.list) alone->matmul({&job, 1});
-    const std::vector<std::vector<float>> expected = jobs.ys;
-    for (const auto& y : expected) ASSERT_EQ(std::count(y.begin(), y.end(), 777.0f), 0);
-    for (int threads = 1; threads <= 8; ++threads) {
-      const auto compute = make_compute(threads, kPanelRows * jobs.most_cols);
-      EXPECT_EQ(compute->threads(), threads);
-      for (int repeat = 0; repeat < 3; ++repeat) {
-        jobs.clear_results();
-        compute->matmul(jobs.list);
-        for (size_t i = 0; i < jobs.ys.size(); ++i)
-          ASSERT_TRUE(same_floats(jobs.ys[i], expected[i]))
-              << threads << " threads, " << tokens << " tokens, job " << i;
+  for (int tokens : {1, 3, 4, 5, 40})
+    for (Jobs& jobs : mixed_jobs(tokens, 21)) {
+      const auto alone = make_compute(1, jobs);
+      for (const MatmulJob& job : jobs.list) alone->matmul(jobs.x, {&job, 1});
+      const std::vector<std::vector<float>> expected = jobs.ys;
+      for (const auto& y : expected) ASSERT_EQ(std::count(y.begin(), y.end(), 777.0f), 0);
+      for (int threads = 1; threads <= 8; ++threads) {
+        const auto compute = make_compute(threads, jobs);
+        EXPECT_EQ(compute->threads(), threads);
+        for (int repeat = 0; repeat < 3; ++repeat) {
+          jobs.clear_results();
+          compute->matmul(jobs.x, jobs.list);
+          for (size_t i = 0; i < jobs.ys.size(); ++i)
+            ASSERT_TRUE(same_floats(jobs.ys[i], expected[i]))
+                << threads << " threads, " << tokens << " tokens, job " << i;
+        }
       }
+    }
+}
+
+TEST(ThreadsCompute, EqualsTheScalarKernelInBits) {
+  for (Jobs& jobs : mixed_jobs(7, 22)) {
+    make_compute(3, jobs)->matmul(jobs.x, jobs.list);
+    for (size_t i = 0; i < jobs.list.size(); ++i) {
+      const MatmulJob& job = jobs.list[i];
+      std::vector<float> y(jobs.ys[i].size()), panel(static_cast<size_t>(kPanelRows * job.w.cols));
+      std::vector<ActBlock> acts(static_cast<size_t>(jobs.x.n * (job.w.cols / kActElems)));
+      MatmulArgs a;
+      a.w = job.w.data;
+      a.row_bytes = job.w.row_bytes();
+      a.conv1d = job.w.conv1d;
+      a.decode = job.w.codec->decode;
+      a.dot = job.w.codec->dot;
+      a.rows = a.row_end = job.w.rows;
+      a.cols = a.x_stride = job.w.cols;
+      a.x = jobs.x.data;
+      a.act = acts.data();
+      a.y = y.data();
+      a.y_stride = job.w.rows;
+      a.tokens = jobs.x.n;
+      a.bias = job.bias;
+      a.panel = panel.data();
+      if (job.w.codec->act == Act::q8) {
+        encode_act(jobs.x.data, acts.data(), jobs.x.n * job.w.cols);
+        kScalarKernels.matmul_integer(a);
+      } else {
+        kScalarKernels.matmul(a);
+      }
+      EXPECT_TRUE(same_floats(jobs.ys[i], y)) << i;
     }
   }
 }
 
-TEST(ThreadsCompute, EqualsTheScalarKernelInBits) {
-  Jobs jobs = mixed_jobs(7, 22);
-  const auto compute = make_compute(3, kPanelRows * jobs.most_cols);
-  compute->matmul(jobs.list);
-  for (size_t i = 0; i < jobs.list.size(); ++i) {
-    const MatmulJob& job = jobs.list[i];
-    std::vector<float> y(jobs.ys[i].size()), panel(static_cast<size_t>(kPanelRows * job.w.cols));
-    MatmulArgs a;
-    a.w = job.w.data;
-    a.row_bytes = job.w.row_bytes();
-    a.conv1d = job.w.conv1d;
-    a.decode = job.w.codec->decode;
-    a.rows = a.row_end = job.w.rows;
-    a.cols = a.x_stride = job.w.cols;
-    a.x = job.x.data;
-    a.y = y.data();
-    a.y_stride = job.w.rows;
-    a.tokens = job.x.n;
-    a.bias = job.bias;
-    a.panel = panel.data();
-    kScalarKernels.matmul(a);
-    EXPECT_TRUE(same_floats(jobs.ys[i], y)) << i;
-  }
+// GGUF's rows of q and k: output j * pair_dim / 2 + i of a group is the stored row 2i + j, whatever the threads.
+TEST(ThreadsCompute, PairedRowsComeOutInOrder) {
+  Random random(24);
+  Jobs jobs(6, 40, random);
+  jobs.add(codec_f32(), 24, false, random);
+  const auto compute = make_compute(4, jobs);
+  compute->matmul(jobs.x, jobs.list);
+  const std::vector<float> stored = jobs.ys[0];
+  jobs.list[0].bias = nullptr;
+  compute->matmul(jobs.x, jobs.list);
+  const std::vector<float> plain = jobs.ys[0];
+  jobs.list[0].w.pair_dim = 8;
+  compute->matmul(jobs.x, jobs.list);
+  for (int t = 0; t < 6; ++t)
+    for (int group = 0; group < 3; ++group)
+      for (int i = 0; i < 4; ++i)
+        for (int j = 0; j < 2; ++j) {
+          const auto at = [&](int row) { return static_cast<size_t>(t * 24 + group * 8 + row); };
+          ASSERT_EQ(jobs.ys[0][at(j * 4 + i)], plain[at(2 * i + j)]) << t << " " << group << " " << i << " " << j;
+        }
+  jobs.list[0].bias = jobs.biases[0].data();  // lies as the rows do
+  compute->matmul(jobs.x, jobs.list);
+  EXPECT_EQ(jobs.ys[0][1], stored[2]);
 }
 
 TEST(ThreadsCompute, MoreJobsThanThreadsAndMoreThreadsThanChunks) {
   Random random(23);
-  Jobs many;
-  for (int i = 0; i < 50; ++i) many.add(codec_f32(), 1 + i % 3, 5 + i, 1, false, random);
-  Jobs one;
-  one.add(codec_f32(), 2, 9, 6, false, random);
-  const auto alone = make_compute(1, kPanelRows * many.most_cols), eight = make_compute(8, kPanelRows * many.most_cols);
+  Jobs many(1, 53, random), one(6, 9, random);
+  for (int i = 0; i < 50; ++i) many.add(codec_f32(), 1 + i % 3, false, random);
+  one.add(codec_f32(), 2, false, random);
+  const auto alone = make_compute(1, many), eight = make_compute(8, many);
   for (Jobs* jobs : {&many, &one}) {
-    alone->matmul(jobs->list);
+    alone->matmul(jobs->x, jobs->list);
     const std::vector<std::vector<float>> expected = jobs->ys;
     jobs->clear_results();
-    eight->matmul(jobs->list);
+    eight->matmul(jobs->x, jobs->list);
     for (size_t i = 0; i < expected.size(); ++i) EXPECT_TRUE(same_floats(jobs->ys[i], expected[i])) << i;
   }
-  eight->matmul({});
+  eight->matmul(many.x, {});
 }
 
 TEST(ThreadsCompute, ScratchIsEachThreadsOwnAndOnlyGrows) {

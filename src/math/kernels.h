@@ -26,7 +26,7 @@ struct MatmulArgs {
   int64_t rows = 0, cols = 0;            // outputs, inputs
   const float* x = nullptr;              // [tokens][x_stride]
   int64_t x_stride = 0;
-  const ActBlock* act = nullptr;  // [tokens][cols / 32]: x as integer weights want it, else null
+  const ActBlock* act = nullptr;  // [tokens][cols / 32]: x as integer weights want it
   float* y = nullptr;             // [tokens][y_stride]
   int64_t y_stride = 0;
   int tokens = 0;

@@ -56,4 +56,13 @@ inline tl::unexpected<Error> unknown(const char* what, const json& node) {
               kHint);
 }
 
+/// read(node), or of a component of type Sequence the same for each of its `parts`, however nested.
+template <class Read>
+Result<void> each_part(const json& node, const char* parts, const Read& read) {
+  if (type_of(node) != "Sequence") return read(node);
+  KVASIR_TRY(const json* all, list(node, parts));
+  for (const json& one : *all) KVASIR_CHECK(each_part(one, parts, read));
+  return {};
+}
+
 }  // namespace kvasir::json_values

@@ -29,7 +29,8 @@ class BpeReader {
     KVASIR_TRY(parts_.ignore_merges, flag(model, "ignore_merges", false));
     KVASIR_CHECK(vocabulary());
     KVASIR_CHECK(added_tokens(member(file_.rest, "added_tokens")));
-    KVASIR_CHECK(post_processor(member(file_.rest, "post_processor")));
+    KVASIR_CHECK(each_part(member(file_.rest, "post_processor"), "processors",
+                           [this](const json& node) { return post_processor(node); }));
     return std::move(parts_);
   }
 
@@ -90,10 +91,7 @@ class BpeReader {
     const std::string type = type_of(node);
     if (type == "ByteLevel") return {};
     if (type == "TemplateProcessing") return template_processing(node);
-    if (type != "Sequence") return unknown("post_processor", node);
-    KVASIR_TRY(const json* all, list(node, "processors"));
-    for (const json& one : *all) KVASIR_CHECK(post_processor(one));
-    return {};
+    return unknown("post_processor", node);
   }
 
   // `single` is what one text becomes: tokens before it are kept, tokens after it would end a prompt that is to go on.

@@ -53,36 +53,24 @@ class PartsReader {
     KVASIR_CHECK(check_bpe_model(file_));
     KVASIR_TRY(const bool byte_fallback, flag(member(rest, "model"), "byte_fallback", false));
     if (byte_fallback) return fail("model.byte_fallback with a byte-level vocabulary is not supported", {}, kHint);
-    KVASIR_CHECK(normalizer(member(rest, "normalizer")));
-    if (member(rest, "pre_tokenizer").is_null()) return unknown("pre_tokenizer", json());
-    KVASIR_CHECK(pre_tokenizer(member(rest, "pre_tokenizer")));
+    KVASIR_CHECK(each_part(member(rest, "normalizer"), "normalizers", [this](const json& n) { return normalizer(n); }));
+    KVASIR_CHECK(each_part(member(rest, "pre_tokenizer"), "pretokenizers",
+                           [this](const json& node) { return pre_tokenizer(node); }));
     if (!spells_bytes_) return fail("the pre_tokenizer has no ByteLevel part", {}, kHint);
-    KVASIR_CHECK(decoder(member(rest, "decoder")));
+    KVASIR_CHECK(each_part(member(rest, "decoder"), "decoders", [this](const json& node) { return decoder(node); }));
+    if (!decodes_) return unknown("decoder", json());
     KVASIR_TRY(static_cast<BpeParts&>(parts_), read_bpe_parts(file_));
     return std::move(parts_);
   }
 
  private:
   Result<void> normalizer(const json& node) {
-    if (node.is_null()) return {};
-    const std::string type = type_of(node);
-    if (type == "NFC") {
-      parts_.nfc = true;
-      return {};
-    }
-    if (type != "Sequence") return unknown("normalizer", node);
-    KVASIR_TRY(const json* all, list(node, "normalizers"));
-    for (const json& one : *all) KVASIR_CHECK(normalizer(one));
-    return {};
+    parts_.nfc |= type_of(node) == "NFC";
+    return node.is_null() || type_of(node) == "NFC" ? Result<void>() : unknown("normalizer", node);
   }
 
   Result<void> pre_tokenizer(const json& node) {
     const std::string type = type_of(node);
-    if (type == "Sequence") {
-      KVASIR_TRY(const json* all, list(node, "pretokenizers"));
-      for (const json& one : *all) KVASIR_CHECK(pre_tokenizer(one));
-      return {};
-    }
     if (type == "ByteLevel") return byte_level(node);
     if (type == "Split") {
       KVASIR_TRY(std::string pattern, split_pattern(node));
@@ -120,18 +108,13 @@ class PartsReader {
   }
 
   Result<void> decoder(const json& node) {
-    const std::string type = type_of(node);
-    if (type == "ByteLevel") return {};
-    if (type != "Sequence") return unknown("decoder", node);
-    KVASIR_TRY(const json* all, list(node, "decoders"));
-    if (all->empty()) return unknown("decoder", json());
-    for (const json& one : *all) KVASIR_CHECK(decoder(one));
-    return {};
+    decodes_ = type_of(node) == "ByteLevel";
+    return decodes_ ? Result<void>() : unknown("decoder", node);
   }
 
   TokenizerJson file_;
   ByteLevelParts parts_;
-  bool spells_bytes_ = false;
+  bool spells_bytes_ = false, decodes_ = false;
 };
 
 }  // namespace

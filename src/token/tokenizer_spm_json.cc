@@ -32,11 +32,10 @@ class SpmReader {
     const json& rest = file_.rest;
     KVASIR_CHECK(check_bpe_model(file_));
     KVASIR_TRY(parts_.byte_fallback, flag(member(rest, "model"), "byte_fallback", false));
-    KVASIR_CHECK(normalizer(member(rest, "normalizer")));
+    KVASIR_CHECK(each_part(member(rest, "normalizer"), "normalizers", [this](const json& n) { return normalizer(n); }));
     KVASIR_CHECK(pre_tokenizer(member(rest, "pre_tokenizer")));
     KVASIR_CHECK(spaces());
-    if (member(rest, "decoder").is_null()) return unknown("decoder", json());
-    KVASIR_CHECK(decoder(member(rest, "decoder")));
+    KVASIR_CHECK(each_part(member(rest, "decoder"), "decoders", [this](const json& node) { return decoder(node); }));
     KVASIR_CHECK(decoder_fits());
     KVASIR_TRY(static_cast<BpeParts&>(parts_), read_bpe_parts(file_));
     name_kinds();
@@ -58,10 +57,7 @@ class SpmReader {
       replaces_ = true;
       return {};
     }
-    if (type != "Sequence") return unknown("normalizer", node);
-    KVASIR_TRY(const json* all, list(node, "normalizers"));
-    for (const json& one : *all) KVASIR_CHECK(normalizer(one));
-    return {};
+    return unknown("normalizer", node);
   }
 
   Result<void> pre_tokenizer(const json& node) {
@@ -122,10 +118,7 @@ class SpmReader {
       const bool known = member(node, "content") == " " && (start == 0 || start == 1) && member(node, "stop") == 0;
       return known ? Result<void>() : unlike("decoder", node);
     }
-    if (type != "Sequence") return unknown("decoder", node);
-    KVASIR_TRY(const json* all, list(node, "decoders"));
-    for (const json& one : *all) KVASIR_CHECK(decoder(one));
-    return {};
+    return unknown("decoder", node);
   }
 
   Result<void> decoder_fits() const {
