@@ -74,7 +74,7 @@ void expect_random_texts_equal(int rounds) {
 TEST(SentencePieceVocab, RandomTextsEqualTheLibrarys) { expect_random_texts_equal(1000); }
 TEST(SlowSentencePieceVocab, TenThousandRandomTextsEqualTheLibrarys) { expect_random_texts_equal(10000); }
 
-TEST(SlowSentencePieceVocab, BooksEqualTheLibrarys) {
+TEST(SlowSentencePieceVocab, FilesOfTextEqualTheLibrarys) {
   for (const char* name : kMistral) {
     const auto path = data_folder() / "tokenizers/mistral" / name;
     if (!std::filesystem::exists(path)) GTEST_SKIP() << "outside data folder is absent";

@@ -198,8 +198,7 @@ TEST_F(E2eHostileModel, WeightsThatAreNotFinite) {
   std::string bytes = slurp(weights());
   for (size_t i = bytes.size() - 128; i < bytes.size(); ++i) bytes[i] = '\x7f';  // the final norm's gains, all NaN
   put(weights(), bytes);
-  for (const Arguments& arguments : model_commands(model()))
-    expect_refused(run_program(arguments), "finite");
+  for (const Arguments& arguments : model_commands(model())) expect_refused(run_program(arguments), "finite");
 }
 
 TEST_F(E2eHostileModel, GenerationConfigThatIsBroken) {
