@@ -7,8 +7,8 @@ const Codec& codec_q4_1();
 
 const Codec& codec_q4_1() {
   using Type = nibbles::Ranged<4>;
-  static constexpr Codec codec{"q4_1",         "Q4_1",       kActElems,          Type::kBytes,   Act::q8,
-                               RowForm::other, Type::encode, Type::Rows::decode, Type::Rows::dot};
+  static constexpr Codec codec{"q4_1",        "Q4_1",       kActElems,          Type::kBytes,   Act::q8,
+                               RowForm::q4_1, Type::encode, Type::Rows::decode, Type::Rows::dot};
   return codec;
 }
 

@@ -7,8 +7,8 @@ const Codec& codec_q5_0();
 
 const Codec& codec_q5_0() {
   using Type = nibbles::Centered<5>;
-  static constexpr Codec codec{"q5_0",         "Q5_0",       kActElems,          Type::kBytes,   Act::q8,
-                               RowForm::other, Type::encode, Type::Rows::decode, Type::Rows::dot};
+  static constexpr Codec codec{"q5_0",        "Q5_0",       kActElems,          Type::kBytes,   Act::q8,
+                               RowForm::q5_0, Type::encode, Type::Rows::decode, Type::Rows::dot};
   return codec;
 }
 

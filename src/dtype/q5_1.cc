@@ -7,8 +7,8 @@ const Codec& codec_q5_1();
 
 const Codec& codec_q5_1() {
   using Type = nibbles::Ranged<5>;
-  static constexpr Codec codec{"q5_1",         "Q5_1",       kActElems,          Type::kBytes,   Act::q8,
-                               RowForm::other, Type::encode, Type::Rows::decode, Type::Rows::dot};
+  static constexpr Codec codec{"q5_1",        "Q5_1",       kActElems,          Type::kBytes,   Act::q8,
+                               RowForm::q5_1, Type::encode, Type::Rows::decode, Type::Rows::dot};
   return codec;
 }
 

@@ -36,8 +36,7 @@ using Rows = IntegerRows<kElems, kBytes, true, read>;
 }  // namespace
 
 const Codec& codec_q5_k() {
-  static constexpr Codec codec{"q5_k",         "Q5_K", kElems,       kBytes,   Act::q8,
-                               RowForm::other, encode, Rows::decode, Rows::dot};
+  static constexpr Codec codec{"q5_k", "Q5_K", kElems, kBytes, Act::q8, RowForm::q5_k, encode, Rows::decode, Rows::dot};
   return codec;
 }
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "math/bytes32_x86.h"
 #include "math/vec16_avx512.h"
 
 namespace KVASIR_SIMD_NS {
@@ -20,14 +21,18 @@ KVASIR_SIMD_FN void store_i(int32_t* p, I16 x) { _mm512_storeu_si512(p, x.v); }
 KVASIR_SIMD_FN I16 operator+(I16 a, I16 b) { return {_mm512_add_epi32(a.v, b.v)}; }
 KVASIR_SIMD_FN I16 operator-(I16 a, I16 b) { return {_mm512_sub_epi32(a.v, b.v)}; }
 KVASIR_SIMD_FN I16 operator*(I16 a, I16 b) { return {_mm512_mullo_epi32(a.v, b.v)}; }
+KVASIR_SIMD_FN I16 operator&(I16 a, I16 b) { return {_mm512_and_si512(a.v, b.v)}; }
+KVASIR_SIMD_FN I16 operator|(I16 a, I16 b) { return {_mm512_or_si512(a.v, b.v)}; }
+KVASIR_SIMD_FN I16 shift_left(I16 x, int n) {
+  return {_mm512_maskz_slli_epi32(kAllLanes, x.v, static_cast<unsigned>(n))};
+}
+KVASIR_SIMD_FN I16 shift_right(I16 x, int n) {
+  return {_mm512_maskz_srli_epi32(kAllLanes, x.v, static_cast<unsigned>(n))};
+}
+KVASIR_SIMD_FN I16 shift_right_signed(I16 x, int n) {
+  return {_mm512_maskz_srai_epi32(kAllLanes, x.v, static_cast<unsigned>(n))};
+}
 KVASIR_SIMD_FN V16 to_float(I16 x) { return {_mm512_maskz_cvtepi32_ps(kAllLanes, x.v)}; }
-/// 16 bytes widened.
-KVASIR_SIMD_FN I16 widen_u8(const uint8_t* p) {
-  return {_mm512_maskz_cvtepu8_epi32(kAllLanes, _mm_loadu_si128(reinterpret_cast<const __m128i*>(p)))};
-}
-KVASIR_SIMD_FN I16 widen_i8(const uint8_t* p) {
-  return {_mm512_maskz_cvtepi8_epi32(kAllLanes, _mm_loadu_si128(reinterpret_cast<const __m128i*>(p)))};
-}
 
 // Weights are unsigned here: signed ones get 128 added, which the caller takes off again.
 static constexpr bool kSignedWeights = false;
@@ -45,17 +50,14 @@ KVASIR_SIMD_FN I16 dot4(I16 acc, B64 w, const int8_t* x) {
   return {_mm512_dpbusd_epi32(acc.v, w.v, _mm512_set1_epi32(four))};
 }
 
-KVASIR_SIMD_FN __m512i both_halves(__m256i x) {
-  return _mm512_maskz_inserti64x4(0xff, _mm512_castsi256_si512(x), x, 1);
-}
-KVASIR_SIMD_FN __m512i two_rows(__m256i a, __m256i b) {
-  return _mm512_maskz_inserti64x4(0xff, _mm512_castsi256_si512(a), b, 1);
+KVASIR_SIMD_FN __m512i two_rows(B32 a, B32 b) {
+  return _mm512_maskz_inserti64x4(0xff, _mm512_castsi256_si512(a.v), b.v, 1);
 }
 
 /// lane r: the sum of the 32 products of row r with x.
 template <bool kSigned>
-KVASIR_SIMD_FN I16 row_sums(const __m256i* w, __m256i x) {
-  const __m512i xx = both_halves(x), none = _mm512_setzero_si512();
+KVASIR_SIMD_FN I16 row_sums(const B32* w, B32 x) {
+  const __m512i xx = two_rows(x, x), none = _mm512_setzero_si512();
   __m512i v[8];
   for (int half = 0; half < 2; ++half)
     for (int i = 0; i < 4; ++i)
@@ -71,6 +73,27 @@ KVASIR_SIMD_FN I16 row_sums(const __m256i* w, __m256i x) {
   }
   return {_mm512_add_epi32(_mm512_maskz_shuffle_i32x4(kAllLanes, u[0], u[1], 0x88),
                            _mm512_maskz_shuffle_i32x4(kAllLanes, u[0], u[1], 0xdd))};
+}
+
+/// Bytes 4g..4g+3 of row r to out[64 g + 4 r].
+KVASIR_SIMD_FN void interleave(const B32* w, uint8_t* out) {
+  __m512i t[2][4];  // [rows 0-7 or 8-15][g]: lanes g of the first four rows, g + 4 of these, then of the other four
+  for (int half = 0; half < 2; ++half) {
+    __m512i a[4];
+    for (int i = 0; i < 4; ++i) a[i] = two_rows(w[8 * half + i], w[8 * half + i + 4]);
+    const __m512i lo0 = _mm512_maskz_unpacklo_epi32(kAllLanes, a[0], a[1]),
+                  hi0 = _mm512_maskz_unpackhi_epi32(kAllLanes, a[0], a[1]),
+                  lo1 = _mm512_maskz_unpacklo_epi32(kAllLanes, a[2], a[3]),
+                  hi1 = _mm512_maskz_unpackhi_epi32(kAllLanes, a[2], a[3]);
+    t[half][0] = _mm512_maskz_unpacklo_epi64(0xff, lo0, lo1);
+    t[half][1] = _mm512_maskz_unpackhi_epi64(0xff, lo0, lo1);
+    t[half][2] = _mm512_maskz_unpacklo_epi64(0xff, hi0, hi1);
+    t[half][3] = _mm512_maskz_unpackhi_epi64(0xff, hi0, hi1);
+  }
+  for (int g = 0; g < 4; ++g) {
+    _mm512_storeu_si512(out + 64 * g, _mm512_maskz_shuffle_i32x4(kAllLanes, t[0][g], t[1][g], 0x88));
+    _mm512_storeu_si512(out + 64 * (g + 4), _mm512_maskz_shuffle_i32x4(kAllLanes, t[0][g], t[1][g], 0xdd));
+  }
 }
 
 }  // namespace KVASIR_SIMD_NS

@@ -260,7 +260,11 @@ void matmul(const MatmulArgs& a) {
     case RowForm::other:
     case RowForm::q8_0:
     case RowForm::q4_0:
+    case RowForm::q4_1:
+    case RowForm::q5_0:
+    case RowForm::q5_1:
     case RowForm::q4_k:
+    case RowForm::q5_k:
     case RowForm::q6_k:
       return matmul_decoded(a);
   }

@@ -3,10 +3,11 @@
 // may be shared with the baseline.
 #pragma once
 
+#include "math/encode_act_x86.h"
 #include "math/functions.h"
 #include "math/kernels.h"
 #include "math/kernels_attend_simd.h"
-#include "math/kernels_integer_x86.h"
+#include "math/kernels_integer_simd.h"
 #include "math/kernels_matmul_simd.h"
 
 namespace KVASIR_SIMD_NS {

@@ -1,0 +1,232 @@
+// Products of integer weights with int8 activations: 16 rows at a time, one lane a row, so that every lane is one row's
+// chain of blocks in ascending order (docs/numerics.md). Part of kernels_simd.h; what a stored block looks like is in
+// integer_rows_simd.h, and types without a form there go to the scalar table, which is the codec's dot.
+#pragma once
+
+#include "dtype/operands.h"
+#include "math/integer_rows_simd.h"
+#include "math/kernels.h"
+#include "math/kernels_matmul_simd.h"
+
+namespace KVASIR_SIMD_NS {
+namespace {
+
+using kvasir::ActBlock;
+using kvasir::kActElems;
+
+template <class Rows>
+constexpr bool kStaySigned = Rows::kSigned&& kSignedWeights;
+template <class Rows>
+constexpr int kOver = Rows::kSigned ? (kSignedWeights ? 0 : 128) : Rows::kMid;  // what every byte is too large by
+
+template <class Rows>
+inline B32 weights(const std::byte* block, int part) {
+  const B32 w = Rows::load(block, part);
+  if constexpr (Rows::kSigned && !kSignedWeights) return plus128(w);
+  return w;
+}
+
+/// acc after one part: the exact sum of products `sum`, and the offsets' share.
+template <class Rows>
+inline V16 next(V16 acc, I16 sum, const float* scale, const float* offset, const ActBlock& x) {
+  acc = fma(to_float(sum), load(scale) * set1(x.d), acc);
+  if constexpr (Rows::kOffsets) acc = fma(set1(static_cast<float>(x.sum)), load(offset) * set1(x.d), acc);
+  return acc;
+}
+
+inline void write_lanes(const MatmulArgs& a, int64_t row, int n, int token, V16 y) {
+  if (a.bias != nullptr) y = y + load_n(a.bias + row, n);
+  store_n(a.y + token * a.y_stride + row, y, n);
+}
+
+// Pointers to 16 rows; past the end of the range the last one again.
+inline void row_pointers(const MatmulArgs& a, int64_t row, const std::byte** rows) {
+  for (int r = 0; r < 16; ++r)
+    rows[r] = a.w + static_cast<size_t>(row + r < a.row_end ? row + r : a.row_end - 1) * a.row_bytes;
+}
+
+// ---- few tokens: rows straight from the file's form -------------------------------------------------------------
+
+template <class Rows>
+inline I16 part_sum(const B32* w, const ActBlock& x, const Scales& s, int part) {
+  const B32 xs = load_b32(x.q);
+  if constexpr (!Rows::kHalves) {
+    const I16 sum = row_sums<kStaySigned<Rows>>(w, xs);
+    return kOver<Rows> == 0 ? sum : sum - set1_i(kOver<Rows> * x.sum);
+  } else {
+    const I16 first = row_sums<false>(w, first16(xs)) - set1_i(kOver<Rows> * x.first);
+    const I16 second = row_sums<false>(w, last16(xs)) - set1_i(kOver<Rows> * (x.sum - x.first));
+    return first * load_i(s.first[part]) + second * load_i(s.second[part]);
+  }
+}
+
+template <class Rows, int C>
+inline void few_tokens(const MatmulArgs& a, int64_t row) {
+  const std::byte* block[16];
+  row_pointers(a, row, block);
+  const int64_t acts = a.cols / kActElems;
+  Scales s;
+  V16 acc[C];
+  KVASIR_UNROLL
+  for (int c = 0; c < C; ++c) acc[c] = zero();
+  for (int64_t i = 0; i < acts; i += Rows::kParts) {
+    Rows::scales(block, s);
+    for (int part = 0; part < Rows::kParts; ++part) {
+      B32 w[16];
+      KVASIR_UNROLL
+      for (int r = 0; r < 16; ++r) w[r] = weights<Rows>(block[r], part);
+      KVASIR_UNROLL
+      for (int c = 0; c < C; ++c) {
+        const ActBlock& x = a.act[c * acts + i + part];
+        acc[c] = next<Rows>(acc[c], part_sum<Rows>(w, x, s, part), s.scale[part], s.offset[part], x);
+      }
+    }
+    for (int r = 0; r < 16; ++r) {
+      prefetch(block[r] + 16 * a.row_bytes);
+      block[r] += Rows::kBytes;
+    }
+  }
+  const int n = static_cast<int>(a.row_end - row < 16 ? a.row_end - row : 16);
+  for (int c = 0; c < C; ++c) write_lanes(a, row, n, c, acc[c]);
+}
+
+template <class Rows>
+void integer_few(const MatmulArgs& a) {
+  for (int64_t row = a.row_begin; row < a.row_end; row += 16) {
+    switch (a.tokens) {
+      case 1:
+        few_tokens<Rows, 1>(a, row);
+        break;
+      case 2:
+        few_tokens<Rows, 2>(a, row);
+        break;
+      case 3:
+        few_tokens<Rows, 3>(a, row);
+        break;
+      default:
+        few_tokens<Rows, 4>(a, row);
+        break;
+    }
+  }
+}
+
+// ---- many tokens: 16 rows interleaved once ----------------------------------------------------------------------
+
+/// One part of 16 rows: bytes 4g..4g+3 of row r at w[g][4r].
+struct PanelPart {
+  uint8_t w[8][64];
+  float scale[16], offset[16];
+  int32_t first[16], second[16];
+};
+
+template <class Rows>
+void fill_panel(const MatmulArgs& a, int64_t row, PanelPart* panel) {
+  const std::byte* block[16];
+  row_pointers(a, row, block);
+  Scales s;
+  for (int64_t i = 0; i < a.cols / kActElems; i += Rows::kParts) {
+    Rows::scales(block, s);
+    for (int part = 0; part < Rows::kParts; ++part, ++panel) {
+      B32 w[16];
+      KVASIR_UNROLL
+      for (int r = 0; r < 16; ++r) w[r] = weights<Rows>(block[r], part);
+      interleave(w, panel->w[0]);
+      store(panel->scale, load(s.scale[part]));
+      if constexpr (Rows::kOffsets) store(panel->offset, load(s.offset[part]));
+      if constexpr (Rows::kHalves) {
+        store_i(panel->first, load_i(s.first[part]));
+        store_i(panel->second, load_i(s.second[part]));
+      }
+    }
+    for (const std::byte*& b : block) b += Rows::kBytes;
+  }
+}
+
+/// sums[c] += the products of groups from..to-1 with each token's block.
+template <class Rows, int C>
+inline void add_groups(const PanelPart& p, const ActBlock* x, int64_t stride, int from, I16* sums) {
+  KVASIR_UNROLL
+  for (int g = from; g < from + (Rows::kHalves ? 4 : 8); ++g) {
+    const B64 w = load_b64(p.w[g]);
+    KVASIR_UNROLL
+    for (int c = 0; c < C; ++c) sums[c] = dot4<kStaySigned<Rows>>(sums[c], w, x[c * stride].q + 4 * g);
+  }
+}
+
+template <class Rows, int C>
+inline void panel_tokens(const MatmulArgs& a, const PanelPart* panel, int64_t row, int n, int token) {
+  const int64_t acts = a.cols / kActElems;
+  const ActBlock* x = a.act + token * acts;
+  V16 acc[C];
+  KVASIR_UNROLL
+  for (int c = 0; c < C; ++c) acc[c] = zero();
+  for (int64_t i = 0; i < acts; ++i, ++x) {
+    const PanelPart& p = panel[i];
+    I16 sums[C];
+    KVASIR_UNROLL
+    for (int c = 0; c < C; ++c) sums[c] = set1_i(-kOver<Rows> * (Rows::kHalves ? x[c * acts].first : x[c * acts].sum));
+    add_groups<Rows, C>(p, x, acts, 0, sums);
+    if constexpr (Rows::kHalves) {
+      I16 second[C];
+      KVASIR_UNROLL
+      for (int c = 0; c < C; ++c) second[c] = set1_i(-kOver<Rows> * (x[c * acts].sum - x[c * acts].first));
+      add_groups<Rows, C>(p, x, acts, 4, second);
+      KVASIR_UNROLL
+      for (int c = 0; c < C; ++c) sums[c] = sums[c] * load_i(p.first) + second[c] * load_i(p.second);
+    }
+    KVASIR_UNROLL
+    for (int c = 0; c < C; ++c) acc[c] = next<Rows>(acc[c], sums[c], p.scale, p.offset, x[c * acts]);
+  }
+  KVASIR_UNROLL
+  for (int c = 0; c < C; ++c) write_lanes(a, row, n, token + c, acc[c]);
+}
+
+template <class Rows>
+void integer_many(const MatmulArgs& a) {
+  static_assert(sizeof(PanelPart) <= sizeof(float) * kPanelRows * kActElems, "the panel must fit the scratch");
+  auto* panel = reinterpret_cast<PanelPart*>(a.panel);
+  for (int64_t row = a.row_begin; row < a.row_end; row += 16) {
+    const int n = static_cast<int>(a.row_end - row < 16 ? a.row_end - row : 16);
+    fill_panel<Rows>(a, row, panel);
+    int t = 0;
+    for (; t + kIntegerTokens <= a.tokens; t += kIntegerTokens) panel_tokens<Rows, kIntegerTokens>(a, panel, row, n, t);
+    for (; t < a.tokens; ++t) panel_tokens<Rows, 1>(a, panel, row, n, t);
+  }
+}
+
+template <class Rows>
+void integer_rows(const MatmulArgs& a) {
+  if (a.tokens <= kFewTokens)
+    integer_few<Rows>(a);
+  else
+    integer_many<Rows>(a);
+}
+
+void matmul_integer(const MatmulArgs& a) {
+  switch (a.form) {
+    case RowForm::q8_0:
+      return integer_rows<RowsQ8_0>(a);
+    case RowForm::q4_0:
+      return integer_rows<RowsCentered<4>>(a);
+    case RowForm::q4_1:
+      return integer_rows<RowsRanged<4>>(a);
+    case RowForm::q5_0:
+      return integer_rows<RowsCentered<5>>(a);
+    case RowForm::q5_1:
+      return integer_rows<RowsRanged<5>>(a);
+    case RowForm::q4_k:
+      return integer_rows<RowsAffineK<4>>(a);
+    case RowForm::q5_k:
+      return integer_rows<RowsAffineK<5>>(a);
+    case RowForm::q6_k:
+      return integer_rows<RowsQ6K>(a);
+    case RowForm::other:
+    case RowForm::f32:
+    case RowForm::f16:
+    case RowForm::bf16:
+      return kvasir::kScalarKernels.matmul_integer(a);
+  }
+}
+
+}  // namespace
+}  // namespace KVASIR_SIMD_NS
