@@ -40,6 +40,8 @@ void rope(Pass& pass, const Rows& x, int heads);
 /// softmax(q k^T / sqrt(head_dim)) v over positions 0..position(t) of its own sequence (arXiv:1706.03762, with GQA as
 /// in arXiv:2305.13245).
 Rows attend(Pass& pass, int layer, const Rows& q, const Rows& k, const Rows& v);
+/// What attend() takes of the workspace besides its result.
+int64_t attend_state_floats(const ModelConfig& c, std::span<const BatchItem> items, int threads);
 
 /// silu(gate) * up, in place of gate (arXiv:2002.05202).
 Rows swiglu(Pass& pass, const Rows& gate, const Rows& up);

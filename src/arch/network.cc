@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "arch/blocks.h"
 #include "base/float_env.h"
 
 namespace kvasir {
@@ -157,7 +158,8 @@ Result<void> Network::forward(std::span<const BatchItem> items, Compute& compute
     KVASIR_TRY(auto plan, item.cache->plan(item.first + static_cast<int>(item.tokens.size())));
     plans.push_back(std::move(plan));
   }
-  KVASIR_CHECK(workspace.reserve(workspace_floats(tokens)));
+  KVASIR_CHECK(workspace.reserve(workspace_floats(tokens) +
+                                 static_cast<size_t>(attend_state_floats(config_, items, compute.threads()))));
   KVASIR_CHECK(compute.reserve_scratch(scratch_floats()));
   if (integer_cols_ > 0) KVASIR_CHECK(compute.reserve_acts(tokens, integer_cols_));
   for (size_t i = 0; i < items.size(); ++i) items[i].cache->apply(std::move(plans[i]));

@@ -43,8 +43,8 @@ inline constexpr int kFewTokens = 4;
 /// The largest Codec::block_elems.
 inline constexpr int kMaxBlockElems = 256;
 
-/// The most tokens of one attend() call.
-inline constexpr int kMaxAttendTokens = 32;
+/// The most tokens of one attend() call, and the queries that it takes at once.
+inline constexpr int kMaxAttendTokens = 32, kAttendBlock = 4;
 
 /// Causal attention of `tokens` consecutive positions and one KV head over tiles, for the `group` query heads it
 /// serves.
@@ -52,22 +52,29 @@ struct AttendArgs {
   const Tile* tiles = nullptr;  // ascending
   int tile_count = 0;
   int head_dim = 0, group = 0, tokens = 0;
-  int first_pos = 0;                                // position of token 0; token t sees positions <= first_pos + t
-  float scale = 0;                                  // applied after the dot
-  size_t k_offset = 0, v_offset = 0;                // bytes from a row's start to this KV head
-  DecodeFn decode_k = nullptr, decode_v = nullptr;  // null: rows are f32
-  const float* q = nullptr;                         // [tokens][q_stride], the group's heads one after the other
-  float* out = nullptr;                             // [tokens][out_stride], likewise
+  int first_pos = 0;                  // position of token 0; token t sees positions <= first_pos + t
+  float scale = 0;                    // applied after the dot
+  size_t k_offset = 0, v_offset = 0;  // bytes from a row's start to this KV head
+  RowForm k_form = RowForm::f32, v_form = RowForm::f32;
+  DecodeFn decode_k = nullptr, decode_v = nullptr;
+  const float* q = nullptr;  // [tokens][q_stride], the group's heads one after the other
+  float* out = nullptr;      // [tokens][out_stride], likewise
   int64_t q_stride = 0, out_stride = 0;
   float* scratch = nullptr;  // attend_scratch_floats(...) floats
 };
 
 /// Scratch of one attend() call.
 constexpr int64_t attend_scratch_floats(int head_dim, int group, int tokens) {
-  const int64_t queries = static_cast<int64_t>(group) * tokens;
-  return 2 * int64_t{kTilePositions} * head_dim + queries * (head_dim + 2) +
-         int64_t{group} * (kTilePositions + head_dim + 2);
+  return 3 * int64_t{kTilePositions} * head_dim + int64_t{kAttendBlock} * (kTilePositions + head_dim) +
+         int64_t{group} * tokens * (head_dim + 2);
 }
+
+/// What attend_tile() left of some queries: their largest score, the sum of their exponentials and their weighed V.
+struct MergeArgs {
+  float* states = nullptr;  // [tile_count][queries][2 + head_dim]; the first tile's are overwritten
+  int tile_count = 0, queries = 0, head_dim = 0;
+  float* out = nullptr;  // [queries][head_dim]
+};
 
 /// Rotates `heads` heads of one row by the angles whose cosines and sines are given, head_dim / 2 of each.
 struct RopeArgs {
@@ -87,6 +94,11 @@ struct Kernels {
   /// encode_act of dtype/act.h.
   void (*encode_act)(const float* x, ActBlock* out, int64_t n);
   void (*attend)(const AttendArgs&);
+  /// One token and its first tile only, which it must see some of: states [group][2 + head_dim]. Tiles can then be
+  /// computed on different threads.
+  void (*attend_tile)(const AttendArgs&, float* states);
+  /// The rest of attend(): the tiles merged, ascending.
+  void (*merge_tiles)(const MergeArgs&);
   void (*rope)(const RopeArgs&);
   /// y = x / sqrt(mean(x^2) + eps) * gain
   void (*rms_norm)(const float* x, const float* gain, float eps, float* y, int64_t n);

@@ -28,8 +28,6 @@ struct Shape {
   int end() const { return first_pos + tokens; }
 };
 
-DecodeFn decoder(const Codec* codec) { return codec == &codec_f32() ? nullptr : codec->decode; }
-
 // Rows of K or V for the tiles of [0, end), of three KV heads, at a stride of its own. A dead row is NaN, or lies on a
 // page that is not mapped.
 class StoredRows {
@@ -95,24 +93,24 @@ class Attention {
     std::vector<float> out(static_cast<size_t>(s.tokens * out_stride_), 777.0f);
     const GuardedBytes scratch(static_cast<size_t>(attend_scratch_floats(s.head_dim, s.group, s.tokens)) *
                                sizeof(float));
-    AttendArgs a;
-    a.tiles = tiles_.data();
-    a.tile_count = static_cast<int>(tiles_.size());
-    a.head_dim = s.head_dim;
-    a.group = s.group;
-    a.tokens = s.tokens;
-    a.first_pos = s.first_pos;
-    a.scale = scale();
-    a.k_offset = k_.offset(kv_head_);
-    a.v_offset = v_.offset(kv_head_);
-    a.decode_k = decoder(s.k);
-    a.decode_v = decoder(s.v);
-    a.q = q_.floats();
-    a.out = out.data();
-    a.q_stride = q_stride_;
-    a.out_stride = out_stride_;
-    a.scratch = scratch.floats();
-    kernels.attend(a);
+    kernels.attend(args(out.data(), scratch.floats()));
+    return out;
+  }
+  /// The same of one token, tile by tile; dead tiles are not asked for.
+  std::vector<float> run_tiles(const Kernels& kernels) const {
+    std::vector<float> out(static_cast<size_t>(out_stride_), 777.0f), states;
+    const GuardedBytes scratch(static_cast<size_t>(attend_scratch_floats(s.head_dim, s.group, 1)) * sizeof(float));
+    AttendArgs a = args(out.data(), scratch.floats());
+    const auto floats = static_cast<size_t>(s.group * (s.head_dim + 2));
+    int seen = 0;
+    for (const Tile& tile : tiles_) {
+      if ((tile.live & live_below(tile.first, s.end())) == 0) continue;
+      states.resize(++seen * floats);
+      a.tiles = &tile;
+      a.tile_count = 1;
+      kernels.attend_tile(a, states.data() + (seen - 1) * floats);
+    }
+    kernels.merge_tiles({states.data(), seen, s.group, s.head_dim, out.data()});
     return out;
   }
 
@@ -149,6 +147,28 @@ class Attention {
   const Shape s;
 
  private:
+  AttendArgs args(float* out, float* scratch) const {
+    AttendArgs a;
+    a.tiles = tiles_.data();
+    a.tile_count = static_cast<int>(tiles_.size());
+    a.head_dim = s.head_dim;
+    a.group = s.group;
+    a.tokens = s.tokens;
+    a.first_pos = s.first_pos;
+    a.scale = scale();
+    a.k_offset = k_.offset(kv_head_);
+    a.v_offset = v_.offset(kv_head_);
+    a.k_form = s.k->form;
+    a.v_form = s.v->form;
+    a.decode_k = s.k->decode;
+    a.decode_v = s.v->decode;
+    a.q = q_.floats();
+    a.out = out;
+    a.q_stride = q_stride_;
+    a.out_stride = out_stride_;
+    a.scratch = scratch;
+    return a;
+  }
   float scale() const { return 1.0f / std::sqrt(static_cast<float>(s.head_dim)); }
   bool live(int pos) const { return live_[static_cast<size_t>(pos)]; }
 
@@ -245,6 +265,25 @@ TEST(KernelsAttend, EveryGroupAndTokenCount) {
       expect_tables_equal(Attention(Shape{.head_dim = 24, .group = group, .tokens = tokens, .first_pos = 60}, random));
 }
 
+TEST(KernelsAttend, OneTokenTileByTileIsTheSame) {
+  Random random(18);
+  std::vector<const Kernels*> tables = simd_tables();
+  tables.push_back(&kScalarKernels);
+  for (int head_dim : kHeadDims)
+    for (int i = 0; i < 12; ++i) {
+      Shape s = random_shape(head_dim, random);
+      s.group = random.pick({1, 3, 4, 9});
+      s.tokens = 1;
+      s.first_pos += i % 2 == 0 ? 0 : 150;
+      s.holes = i % 3 == 0;
+      if (i % 4 == 0) s.k = s.v = &codec_bf16();
+      const Attention attention(s, random);
+      const std::vector<float> expected = attention.run(kScalarKernels);
+      for (const Kernels* table : tables)
+        ASSERT_TRUE(same_floats(attention.run_tiles(*table), expected)) << table->name << ": " << attention.text();
+    }
+}
+
 TEST(KernelsAttend, ScalarIsSoftmaxWithinRounding) {
   Random random(16);
   for (int head_dim : kHeadDims)
@@ -291,6 +330,8 @@ TEST(KernelsAttend, TokensAloneEqualTokensTogetherInBits) {
                    .tokens = count,
                    .first_pos = first + from,
                    .scale = 0.125f,
+                   .decode_k = codec_f32().decode,
+                   .decode_v = codec_f32().decode,
                    .q = q.data() + from * 64,
                    .out = out,
                    .q_stride = 64,

@@ -34,6 +34,12 @@ struct RowsBF16 {
   static inline V16 at_n(const std::byte* row, int64_t i, int n) { return load_bf16_n(row + 2 * i, n); }
 };
 
+inline float first_lane(V16 v) {
+  float lanes[16];
+  store(lanes, v);
+  return lanes[0];
+}
+
 inline const std::byte* bytes_of(const float* p) { return reinterpret_cast<const std::byte*>(p); }
 
 // ---- dots ------------------------------------------------------------------------------------------------------

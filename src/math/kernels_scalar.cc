@@ -1,5 +1,6 @@
 // The scalar oracle: every kernel as docs/numerics.md states it, one element at a time. Slow on purpose; what the SIMD
 // tables must equal in bits. Uses no code of theirs except the polynomials, which are the definition on every CPU.
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <vector>
@@ -60,12 +61,7 @@ struct TileState {
 
 std::vector<float> decode_row(const std::byte* row, DecodeFn decode, int head_dim) {
   std::vector<float> out(static_cast<size_t>(head_dim));
-  if (decode == nullptr) {
-    const float* floats = reinterpret_cast<const float*>(row);
-    out.assign(floats, floats + head_dim);
-  } else {
-    decode(row, out.data(), head_dim);
-  }
+  decode(row, out.data(), head_dim);
   return out;
 }
 
@@ -103,28 +99,58 @@ void merge(TileState& all, const TileState& tile) {
   all.m = m;
 }
 
+void divide(const TileState& all, float* out) {
+  for (size_t d = 0; d < all.o.size(); ++d) out[d] = all.o[d] / all.l;
+}
+
+const float* query(const AttendArgs& a, int t, int h) {
+  return a.q + t * a.q_stride + static_cast<int64_t>(h) * a.head_dim;
+}
+
 void attend_query(const AttendArgs& a, int t, int h) {
-  const float* q = a.q + t * a.q_stride + static_cast<int64_t>(h) * a.head_dim;
-  float* out = a.out + t * a.out_stride + static_cast<int64_t>(h) * a.head_dim;
   TileState all;
   bool first = true;
   for (int j = 0; j < a.tile_count; ++j) {
     const Tile& tile = a.tiles[j];
     const uint64_t live = tile.live & live_below(tile.first, a.first_pos + t + 1);
     if (live == 0) continue;
-    TileState one = attend_tile(a, tile, live, q);
+    TileState one = attend_tile(a, tile, live, query(a, t, h));
     if (first)
       all = one;
     else
       merge(all, one);
     first = false;
   }
-  for (int d = 0; d < a.head_dim; ++d) out[d] = all.o[static_cast<size_t>(d)] / all.l;
+  divide(all, a.out + t * a.out_stride + static_cast<int64_t>(h) * a.head_dim);
 }
 
 void attend(const AttendArgs& a) {
   for (int t = 0; t < a.tokens; ++t)
     for (int h = 0; h < a.group; ++h) attend_query(a, t, h);
+}
+
+void attend_tile(const AttendArgs& a, float* states) {
+  const Tile& tile = a.tiles[0];
+  for (int h = 0; h < a.group; ++h) {
+    const uint64_t live = tile.live & live_below(tile.first, a.first_pos + 1);
+    const TileState one = attend_tile(a, tile, live, query(a, 0, h));
+    float* state = states + int64_t{h} * (a.head_dim + 2);
+    state[0] = one.m;
+    state[1] = one.l;
+    std::copy(one.o.begin(), one.o.end(), state + 2);
+  }
+}
+
+void merge_tiles(const MergeArgs& a) {
+  const auto state = [&](int j, int n) {
+    const float* s = a.states + (int64_t{j} * a.queries + n) * (a.head_dim + 2);
+    return TileState{s[0], s[1], {s + 2, s + 2 + a.head_dim}};
+  };
+  for (int n = 0; n < a.queries; ++n) {
+    TileState all = state(0, n);
+    for (int j = 1; j < a.tile_count; ++j) merge(all, state(j, n));
+    divide(all, a.out + int64_t{n} * a.head_dim);
+  }
 }
 
 void rope(const RopeArgs& args) {
@@ -184,7 +210,7 @@ float read_all(const float* x, int64_t n) {
 
 }  // namespace
 
-const Kernels kScalarKernels{"scalar",   matmul,   matmul_integer, encode_act, attend,    rope,    rms_norm,
-                             layer_norm, silu_mul, gelu,           add,        fma_flops, read_all};
+const Kernels kScalarKernels{"scalar", matmul,     matmul_integer, encode_act, attend, attend_tile, merge_tiles, rope,
+                             rms_norm, layer_norm, silu_mul,       gelu,       add,    fma_flops,   read_all};
 
 }  // namespace kvasir

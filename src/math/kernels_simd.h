@@ -17,12 +17,6 @@ using kvasir::RopeArgs;
 
 // ---- norms, rotations, activations ------------------------------------------------------------------------------
 
-inline float first_lane(V16 v) {
-  float lanes[16];
-  store(lanes, v);
-  return lanes[0];
-}
-
 inline float inverse_root(float variance, float eps) { return first_lane(set1(1.0f) / sqrt(set1(variance + eps))); }
 
 // fold(sum of (x - center)^2), lanes by fma.
@@ -140,8 +134,8 @@ float read_all(const float* x, int64_t n) {
 }  // namespace
 
 constexpr kvasir::Kernels make_kernels(const char* name) {
-  return {name,       matmul,   matmul_integer, encode_act, attend,    rope,    rms_norm,
-          layer_norm, silu_mul, gelu,           add,        fma_flops, read_all};
+  return {name,     matmul,     matmul_integer, encode_act, attend, attend_tile, merge_tiles, rope,
+          rms_norm, layer_norm, silu_mul,       gelu,       add,    fma_flops,   read_all};
 }
 
 }  // namespace KVASIR_SIMD_NS

@@ -167,6 +167,49 @@ KVASIR_SIMD_FN __m256 fold8(const V16* v) {
 /// Lane i is fold(v[i]), to the bit, for v[0..15].
 KVASIR_SIMD_FN V16 fold16(const V16* v) { return {fold8(v), fold8(v + 8)}; }
 
+/// The largest lane; not said which when one is NaN.
+KVASIR_SIMD_FN float largest_lane(V16 x) {
+  const __m256 eight = _mm256_max_ps(x.lo, x.hi);
+  const __m128 four = _mm_max_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+  const __m128 two = _mm_max_ps(four, _mm_movehl_ps(four, four));
+  return _mm_cvtss_f32(_mm_max_ss(two, _mm_movehdup_ps(two)));
+}
+
+// Four of the columns of four rows: half g of out[c] is lane 4 g + c of each row.
+KVASIR_SIMD_FN void transpose4(const __m256* rows, __m256* out) {
+  const __m256 a = _mm256_unpacklo_ps(rows[0], rows[1]), b = _mm256_unpackhi_ps(rows[0], rows[1]),
+               c = _mm256_unpacklo_ps(rows[2], rows[3]), d = _mm256_unpackhi_ps(rows[2], rows[3]);
+  out[0] = _mm256_shuffle_ps(a, c, 0x44);
+  out[1] = _mm256_shuffle_ps(a, c, 0xEE);
+  out[2] = _mm256_shuffle_ps(b, d, 0x44);
+  out[3] = _mm256_shuffle_ps(b, d, 0xEE);
+}
+// columns[c] lane r = rows[r] lane c, of 8.
+KVASIR_SIMD_FN void transpose8(const __m256* rows, __m256* columns) {
+  __m256 first[4], last[4];
+  transpose4(rows, first);
+  transpose4(rows + 4, last);
+  for (int c = 0; c < 4; ++c) {
+    columns[c] = _mm256_permute2f128_ps(first[c], last[c], 0x20);
+    columns[c + 4] = _mm256_permute2f128_ps(first[c], last[c], 0x31);
+  }
+}
+/// columns[c] lane r = rows[r] lane c, of 16.
+KVASIR_SIMD_FN void transpose16(const V16* rows, V16* columns) {
+  __m256 lo[2][8], hi[2][8];  // [rows 0-7 or 8-15][columns 0-7, 8-15]
+  for (int half = 0; half < 2; ++half) {
+    __m256 r[8];
+    for (int i = 0; i < 8; ++i) r[i] = rows[8 * half + i].lo;
+    transpose8(r, lo[half]);
+    for (int i = 0; i < 8; ++i) r[i] = rows[8 * half + i].hi;
+    transpose8(r, hi[half]);
+  }
+  for (int c = 0; c < 8; ++c) {
+    columns[c] = {lo[0][c], lo[1][c]};
+    columns[c + 8] = {hi[0][c], hi[1][c]};
+  }
+}
+
 KVASIR_SIMD_FN void prefetch(const void* p) { __builtin_prefetch(p); }
 
 }  // namespace KVASIR_SIMD_NS

@@ -126,6 +126,43 @@ KVASIR_SIMD_FN V16 fold16(const V16* v) {
                         _mm512_maskz_shuffle_ps(kAllLanes, two[0], two[1], 0xDD))};
 }
 
+/// The largest lane; not said which when one is NaN.
+KVASIR_SIMD_FN float largest_lane(V16 x) {
+  const __m512d all = _mm512_castps_pd(x.v);
+  const __m256 eight = _mm256_max_ps(_mm256_castpd_ps(_mm512_maskz_extractf64x4_pd(0xff, all, 0)),
+                                     _mm256_castpd_ps(_mm512_maskz_extractf64x4_pd(0xff, all, 1)));
+  const __m128 four = _mm_max_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+  const __m128 two = _mm_max_ps(four, _mm_movehl_ps(four, four));
+  return _mm_cvtss_f32(_mm_max_ss(two, _mm_movehdup_ps(two)));
+}
+
+// Four of the columns of four rows: quarter g of out[c] is lane 4 g + c of each row.
+KVASIR_SIMD_FN void transpose4(const V16* rows, __m512* out) {
+  const __m512 a = _mm512_maskz_unpacklo_ps(kAllLanes, rows[0].v, rows[1].v),
+               b = _mm512_maskz_unpackhi_ps(kAllLanes, rows[0].v, rows[1].v),
+               c = _mm512_maskz_unpacklo_ps(kAllLanes, rows[2].v, rows[3].v),
+               d = _mm512_maskz_unpackhi_ps(kAllLanes, rows[2].v, rows[3].v);
+  out[0] = _mm512_maskz_shuffle_ps(kAllLanes, a, c, 0x44);
+  out[1] = _mm512_maskz_shuffle_ps(kAllLanes, a, c, 0xEE);
+  out[2] = _mm512_maskz_shuffle_ps(kAllLanes, b, d, 0x44);
+  out[3] = _mm512_maskz_shuffle_ps(kAllLanes, b, d, 0xEE);
+}
+/// columns[c] lane r = rows[r] lane c, of 16.
+KVASIR_SIMD_FN void transpose16(const V16* rows, V16* columns) {
+  __m512 t[4][4];
+  for (int i = 0; i < 4; ++i) transpose4(rows + 4 * i, t[i]);
+  for (int c = 0; c < 4; ++c) {
+    const __m512 a = _mm512_maskz_shuffle_f32x4(kAllLanes, t[0][c], t[1][c], 0x88),
+                 b = _mm512_maskz_shuffle_f32x4(kAllLanes, t[0][c], t[1][c], 0xDD),
+                 e = _mm512_maskz_shuffle_f32x4(kAllLanes, t[2][c], t[3][c], 0x88),
+                 f = _mm512_maskz_shuffle_f32x4(kAllLanes, t[2][c], t[3][c], 0xDD);
+    columns[c] = {_mm512_maskz_shuffle_f32x4(kAllLanes, a, e, 0x88)};
+    columns[c + 4] = {_mm512_maskz_shuffle_f32x4(kAllLanes, b, f, 0x88)};
+    columns[c + 8] = {_mm512_maskz_shuffle_f32x4(kAllLanes, a, e, 0xDD)};
+    columns[c + 12] = {_mm512_maskz_shuffle_f32x4(kAllLanes, b, f, 0xDD)};
+  }
+}
+
 KVASIR_SIMD_FN void prefetch(const void* p) { __builtin_prefetch(p); }
 
 }  // namespace KVASIR_SIMD_NS

@@ -160,6 +160,32 @@ KVASIR_SIMD_FN float32x4_t fold4(const V16* v) {
 /// Lane i is fold(v[i]), to the bit, for v[0..15]: halves are added while the vectors are transposed.
 KVASIR_SIMD_FN V16 fold16(const V16* v) { return {fold4(v), fold4(v + 4), fold4(v + 8), fold4(v + 12)}; }
 
+/// The largest lane; not said which when one is NaN.
+KVASIR_SIMD_FN float largest_lane(V16 x) { return vmaxvq_f32(vmaxq_f32(vmaxq_f32(x.q0, x.q1), vmaxq_f32(x.q2, x.q3))); }
+
+// columns[c] lane r = rows[r] lane c, of 4.
+KVASIR_SIMD_FN void transpose4(const float32x4_t* rows, float32x4_t* columns) {
+  const float32x4_t a = vzip1q_f32(rows[0], rows[2]), b = vzip2q_f32(rows[0], rows[2]),
+                    c = vzip1q_f32(rows[1], rows[3]), d = vzip2q_f32(rows[1], rows[3]);
+  columns[0] = vzip1q_f32(a, c);
+  columns[1] = vzip2q_f32(a, c);
+  columns[2] = vzip1q_f32(b, d);
+  columns[3] = vzip2q_f32(b, d);
+}
+/// columns[c] lane r = rows[r] lane c, of 16.
+KVASIR_SIMD_FN void transpose16(const V16* rows, V16* columns) {
+  float32x4_t t[4][16];  // [rows 4i to 4i+3][column]
+  for (int i = 0; i < 4; ++i) {
+    const V16* r = rows + 4 * i;
+    const float32x4_t quarters[4][4] = {{r[0].q0, r[1].q0, r[2].q0, r[3].q0},
+                                        {r[0].q1, r[1].q1, r[2].q1, r[3].q1},
+                                        {r[0].q2, r[1].q2, r[2].q2, r[3].q2},
+                                        {r[0].q3, r[1].q3, r[2].q3, r[3].q3}};
+    for (int g = 0; g < 4; ++g) transpose4(quarters[g], t[i] + 4 * g);
+  }
+  for (int c = 0; c < 16; ++c) columns[c] = {t[0][c], t[1][c], t[2][c], t[3][c]};
+}
+
 KVASIR_SIMD_FN void prefetch(const void* p) { __builtin_prefetch(p); }
 
 }  // namespace KVASIR_SIMD_NS

@@ -305,6 +305,18 @@ TEST_P(Vec16, FoldsAssociateAsWrittenDown) {
   EXPECT_GT(other_order_differs, 1000);
 }
 
+TEST_P(Vec16, TransposesAndFindsTheLargest) {
+  float rows[kLanes * kLanes], out[kLanes * kLanes];
+  for (int i = 0; i < kLanes * kLanes; ++i) rows[i] = static_cast<float>((i * 37) % 256 - 300);
+  ops_->transpose16(rows, rows, rows, 0, out);
+  for (int i = 0; i < kLanes; ++i)
+    for (int j = 0; j < kLanes; ++j) ASSERT_EQ(out[j * kLanes + i], rows[i * kLanes + j]) << i << " " << j;
+  for (int i = 0; i < kLanes; ++i) {
+    ops_->largest_lane(rows + i * kLanes, rows, rows, 0, out);
+    ASSERT_EQ(out[0], *std::max_element(rows + i * kLanes, rows + (i + 1) * kLanes));
+  }
+}
+
 // Around 130,000 bit patterns a function, spread over the whole float range: the same bits as the scalar type.
 TEST_P(Vec16, FunctionsGiveTheScalarBits) {
   struct Case {

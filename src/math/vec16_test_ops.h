@@ -5,7 +5,8 @@
 namespace kvasir {
 
 struct Vec16Ops {
-  /// a, b, c and out: 16 floats (fold16's a: 16 x 16). n: the lane count, bit mask or nothing, as the operation needs.
+  /// a, b, c and out: 16 floats (fold16's a, transpose16's a and out: 16 x 16). n: the lane count, bit mask or nothing,
+  /// as the operation needs.
   using Op = void (*)(const float* a, const float* b, const float* c, int n, float* out);
   /// `source`: n stored values of the type being loaded (16 for the loads without a count).
   using LoadOp = void (*)(const void* source, int n, float* out);
@@ -22,7 +23,8 @@ struct Vec16Ops {
   Op mask_bits;  // bit i of n chooses lane i of a, else of b
   Op select_lt;  // select(lt(a, b), a, c)
   Op abs, negate, copysign, max, pow2;
-  Op fold, fold16;  // fold fills every lane with its one result
+  Op fold, largest_lane;  // every lane is the one result
+  Op fold16, transpose16;
   Op round_to_int, exp, tanh, sigmoid, silu, gelu_tanh, sin, cos;
 };
 

@@ -45,6 +45,7 @@ KVASIR_TEST_OP(copysign, copysign(a, b))
 KVASIR_TEST_OP(max, max(a, b))
 KVASIR_TEST_OP(pow2, pow2(a))
 KVASIR_TEST_OP(fold, set1(fold(a)))
+KVASIR_TEST_OP(largest_lane, set1(largest_lane(a)))
 KVASIR_TEST_OP(round_to_int, round_to_int_v(a))
 KVASIR_TEST_OP(exp, exp_v(a))
 KVASIR_TEST_OP(tanh, tanh_v(a))
@@ -59,6 +60,13 @@ static void op_fold16(const float* a, const float*, const float*, int, float* ou
   for (int i = 0; i < 16; ++i) rows[i] = load(a + 16 * i);
   prefetch(out);
   store(out, fold16(rows));
+}
+
+static void op_transpose16(const float* a, const float*, const float*, int, float* out) {
+  V16 rows[16], columns[16];
+  for (int i = 0; i < 16; ++i) rows[i] = load(a + 16 * i);
+  transpose16(rows, columns);
+  for (int i = 0; i < 16; ++i) store(out + 16 * i, columns[i]);
 }
 
 #undef KVASIR_TEST_OP
@@ -95,7 +103,9 @@ static constexpr Vec16Ops make_ops(const char* cpu, bool (*runs_here)()) {
           .max = op_max,
           .pow2 = op_pow2,
           .fold = op_fold,
+          .largest_lane = op_largest_lane,
           .fold16 = op_fold16,
+          .transpose16 = op_transpose16,
           .round_to_int = op_round_to_int,
           .exp = op_exp,
           .tanh = op_tanh,
