@@ -33,3 +33,9 @@ gtest_discover_tests(kvasir_tests TEST_FILTER "Slow*" PROPERTIES LABELS slow TIM
 
 include(cmake/golden.cmake)
 include(cmake/e2e.cmake)
+
+# Built on demand: cmake --build build-dev --target kvasir_bench_kernels
+find_package(benchmark REQUIRED)
+add_executable(kvasir_bench_kernels EXCLUDE_FROM_ALL ${PROJECT_SOURCE_DIR}/bench/kernels.cc)
+target_include_directories(kvasir_bench_kernels PRIVATE ${PROJECT_SOURCE_DIR}/src)
+target_link_libraries(kvasir_bench_kernels PRIVATE kvasir_lib benchmark::benchmark fmt::fmt)

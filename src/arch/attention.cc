@@ -12,8 +12,8 @@ namespace {
 
 constexpr int kTokensPerUnit = 16;  // enough to reuse a tile's rows, small enough to share evenly
 static_assert(kTokensPerUnit <= kMaxAttendTokens);
-constexpr int kSplitTiles = 4;  // a history of so many tiles is worth cutting
-constexpr int kTilesPerUnit = 2;
+constexpr int kSplitTiles = 4;      // a history of so many tiles is worth cutting
+constexpr int kUnitsPerThread = 4;  // of a split token
 
 int tiles_of(const BatchItem& item) {
   return (item.first + static_cast<int>(item.tokens.size()) + kTilePositions - 1) / kTilePositions;
@@ -79,8 +79,9 @@ class Attention {
       if ((tile.live & live_below(tile.first, pass_.items()[i].first + 1)) != 0) split.tiles.push_back(tile);
     const int n = static_cast<int>(split.tiles.size());
     split.states = pass_.workspace().take(n * c.heads, c.head_dim + 2);
-    split.units = (n + kTilesPerUnit - 1) / kTilesPerUnit;
-    for (int j = 0; j < n; j += kTilesPerUnit) units_.push_back({i, j, std::min(kTilesPerUnit, n - j), 0});
+    const int per_unit = std::max(1, n / (kUnitsPerThread * pass_.compute().threads()));
+    split.units = (n + per_unit - 1) / per_unit;
+    for (int j = 0; j < n; j += per_unit) units_.push_back({i, j, std::min(per_unit, n - j), 0});
   }
 
   AttendArgs args_of(const Unit& unit, int kv_head, int first_token, int worker) const {
@@ -124,7 +125,8 @@ class Attention {
       for (int h = 0; h < c.kv_heads; ++h) {
         AttendArgs args = args_of(unit, h, 0, worker);
         args.tiles = &split.tiles[static_cast<size_t>(j)];
-        args.tile_count = args.tokens = 1;
+        args.tile_count = unit.first + unit.count - j;
+        args.tokens = 1;
         pass_.kernels().attend_tile(args, split.states.row(j * c.heads + h * c.group()));
       }
     if (split.units.fetch_sub(1, std::memory_order_acq_rel) != 1) return;

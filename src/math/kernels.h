@@ -65,7 +65,7 @@ struct AttendArgs {
 
 /// Scratch of one attend() call.
 constexpr int64_t attend_scratch_floats(int head_dim, int group, int tokens) {
-  return 3 * int64_t{kTilePositions} * head_dim + int64_t{kAttendBlock} * (kTilePositions + head_dim) +
+  return 4 * int64_t{kTilePositions} * head_dim + int64_t{kAttendBlock} * (kTilePositions + head_dim) +
          int64_t{group} * tokens * (head_dim + 2);
 }
 
@@ -94,8 +94,8 @@ struct Kernels {
   /// encode_act of dtype/act.h.
   void (*encode_act)(const float* x, ActBlock* out, int64_t n);
   void (*attend)(const AttendArgs&);
-  /// One token and its first tile only, which it must see some of: states [group][2 + head_dim]. Tiles can then be
-  /// computed on different threads.
+  /// One token and the first of its tiles only, which it must see some of: states [group][2 + head_dim]. Tiles can then
+  /// be computed on different threads.
   void (*attend_tile)(const AttendArgs&, float* states);
   /// The rest of attend(): the tiles merged, ascending.
   void (*merge_tiles)(const MergeArgs&);

@@ -14,85 +14,104 @@ using kvasir::kTilePositions;
 using kvasir::MergeArgs;
 using kvasir::Tile;
 
-// From so many queries on, K is transposed first: then sixteen lanes are sixteen positions and no sum is folded.
-constexpr int kManyQueries = 8;
-
 // ---- the rows of one tile for one KV head -----------------------------------------------------------------------
 
-// As f32. Dead rows point at a live one: they are computed and thrown away, unread.
+// Row i of a tile, all readable: where they are stored, or a copy if some are dead. Dead ones are computed and thrown
+// away. `ahead`: the distance to the rows of the tile that comes next, which are fetched meanwhile, or 0: heads lie
+// side by side, a stride that no hardware guesses.
 struct TileRows {
-  const float* k[kTilePositions];
-  const float* v[kTilePositions];
-  const float* transposed_k;  // [head_dim][64], or null
+  const std::byte* base;
+  size_t stride;
+  RowForm form;
+  ptrdiff_t ahead;
+
+  const std::byte* row(int i) const { return base + static_cast<size_t>(i) * stride; }
 };
 
 template <class Rows>
-inline void widen(const std::byte* row, float* dst, int n) {
+inline void copy_wide(const std::byte* row, float* dst, int n) {
   int d = 0;
   for (; d + 16 <= n; d += 16) store(dst + d, Rows::at(row, d));
   if (d < n) store_n(dst + d, Rows::at_n(row, d, n - d), n - d);
 }
 
-inline void decode_row(const std::byte* row, kvasir::RowForm form, kvasir::DecodeFn decode, float* dst, int n) {
-  switch (form) {
-    case RowForm::f16:
-      return widen<RowsF16>(row, dst, n);
-    case RowForm::bf16:
-      return widen<RowsBF16>(row, dst, n);
-    default:
-      return decode(row, dst, n);
-  }
+// f(Rows) with the loader of a form.
+template <class F>
+inline void with_rows(RowForm form, F&& f) {
+  if (form == RowForm::f16)
+    f(RowsF16{});
+  else if (form == RowForm::bf16)
+    f(RowsBF16{});
+  else
+    f(RowsF32{});
 }
 
-inline void point_rows(const std::byte* base, size_t stride, uint64_t live, int head_dim, RowForm form,
-                       kvasir::DecodeFn decode, float* decoded, const float** rows) {
-  const int first = __builtin_ctzll(live);
+// room: [64][head_dim] floats.
+inline TileRows rows_of(const std::byte* base, size_t stride, const std::byte* next, RowForm form,
+                        kvasir::DecodeFn decode, uint64_t live, int head_dim, float* room) {
+  const bool known = form == RowForm::f32 || form == RowForm::f16 || form == RowForm::bf16;
+  if (known && ~live == 0) return {base, stride, form, next != nullptr ? next - base : 0};
+  const size_t bytes = static_cast<size_t>(head_dim) * (known && form != RowForm::f32 ? 2 : 4);
+  auto* copy = reinterpret_cast<std::byte*>(room);
   for (uint64_t bits = live; bits != 0; bits &= bits - 1) {
-    const int i = __builtin_ctzll(bits);
-    const std::byte* row = base + static_cast<size_t>(i) * stride;
-    rows[i] = reinterpret_cast<const float*>(row);
-    if (form != RowForm::f32) {
-      float* dst = decoded + static_cast<int64_t>(i) * head_dim;
-      decode_row(row, form, decode, dst, head_dim);
-      rows[i] = dst;
-    }
+    const auto i = static_cast<size_t>(__builtin_ctzll(bits));
+    if (known)
+      std::memcpy(copy + i * bytes, base + i * stride, bytes);
+    else
+      decode(base + i * stride, room + i * static_cast<size_t>(head_dim), head_dim);
   }
-  for (int i = 0; i < kTilePositions; ++i)
-    if ((live >> i & 1) == 0) rows[i] = rows[first];
+  return {copy, bytes, known ? form : RowForm::f32, 0};
 }
 
-// out[d][i] = k[i][d].
-inline void transpose_rows(const float* const* k, int head_dim, float* out) {
+// out[d][i] = row i, channel d.
+template <class Rows>
+inline void transpose_rows(const TileRows& rows, int head_dim, float* out) {
   for (int i = 0; i < kTilePositions; i += 16)
     for (int d = 0; d < head_dim; d += 16) {
       const int n = head_dim - d < 16 ? head_dim - d : 16;
-      V16 rows[16], columns[16];
+      V16 lines[16], columns[16];
       KVASIR_UNROLL
-      for (int r = 0; r < 16; ++r) rows[r] = n == 16 ? load(k[i + r] + d) : load_n(k[i + r] + d, n);
-      transpose16(rows, columns);
+      for (int r = 0; r < 16; ++r) {
+        const std::byte* row = rows.row(i + r);
+        lines[r] = n == 16 ? Rows::at(row, d) : Rows::at_n(row, d, n);
+        prefetch(row + d * Rows::kBytes + rows.ahead);
+      }
+      transpose16(lines, columns);
       for (int c = 0; c < n; ++c) store(out + static_cast<int64_t>(d + c) * kTilePositions + i, columns[c]);
     }
 }
 
 // ---- scores -----------------------------------------------------------------------------------------------------
 
-// Sixteen scores: dot(q, k_i) for 16 rows, folded together.
-inline V16 score16(const float* q, const float* const* k, int head_dim) {
-  V16 acc[16];
-  KVASIR_UNROLL
-  for (int i = 0; i < 16; ++i) acc[i] = zero();
-  int d = 0;
-  for (; d + 16 <= head_dim; d += 16) {
-    const V16 qv = load(q + d);
+// scores[q][64], before the scale, of Q queries that share the loads of R rows; sums are folded sixteen at a time.
+template <class Rows, int Q>
+inline void score_rows(const float* const* q, const TileRows& k, int head_dim, float* scores) {
+  constexpr int R = Q == 1 ? 16 : Q == 4 ? 4 : 8;
+  for (int i = 0; i < kTilePositions; i += R) {
+    V16 acc[Q * R];
     KVASIR_UNROLL
-    for (int i = 0; i < 16; ++i) acc[i] = fma(qv, load(k[i] + d), acc[i]);
+    for (int j = 0; j < Q * R; ++j) acc[j] = zero();
+    int d = 0;
+    for (; d + 16 <= head_dim; d += 16) {
+      V16 qv[Q];
+      KVASIR_UNROLL
+      for (int n = 0; n < Q; ++n) qv[n] = load(q[n] + d);
+      KVASIR_UNROLL
+      for (int r = 0; r < R; ++r) {
+        const std::byte* at = k.row(i + r);
+        const V16 kv = Rows::at(at, d);
+        prefetch(at + d * Rows::kBytes + k.ahead);
+        KVASIR_UNROLL
+        for (int n = 0; n < Q; ++n) acc[n * R + r] = fma(qv[n], kv, acc[n * R + r]);
+      }
+    }
+    if (const int tail = head_dim - d; tail > 0) KVASIR_UNROLL
+    for (int j = 0; j < Q * R; ++j)
+      acc[j] = fma_n(load_n(q[j / R] + d, tail), Rows::at_n(k.row(i + j % R), d, tail), acc[j], tail);
+    float sums[Q * R];
+    fold_all<Q * R>(acc, sums);
+    for (int j = 0; j < Q * R; ++j) scores[j / R * kTilePositions + i + j % R] = sums[j];
   }
-  if (const int n = head_dim - d; n > 0) {
-    const V16 qv = load_n(q + d, n);
-    KVASIR_UNROLL
-    for (int i = 0; i < 16; ++i) acc[i] = fma_n(qv, load_n(k[i] + d, n), acc[i], n);
-  }
-  return fold16(acc);
 }
 
 // What lanes j, j + kStep, j + 2 kStep, ... of Q dots with each of 16 P positions are folded to; kStep = 1 is all.
@@ -124,32 +143,25 @@ KVASIR_SIMD_FN void lane_sums(const float* const* q, const float* k, int head_di
 
 inline uint32_t bits16(uint64_t mask, int group) { return static_cast<uint32_t>(mask >> (16 * group)) & 0xffffu; }
 
-// scores[q][64], before the scale; sixteens without a live row are left out. `mask` is the block's largest.
+// scores[q][64], before the scale; positions past the last that the block sees are left out.
 template <int Q>
-inline void score_block(const float* const* q, const TileRows& rows, uint64_t mask, int head_dim, float* scores) {
-  if (rows.transposed_k == nullptr) {
-    for (int i = 0; i < Q; ++i)
-      for (int g = 0; g < 4; ++g)
-        if (bits16(mask, g) != 0) store(scores + i * kTilePositions + 16 * g, score16(q[i], rows.k + 16 * g, head_dim));
-    return;
-  }
-  for (int g = 0; g < 4; g += kScoreVectors) {
-    if (mask >> (16 * g) == 0) return;
+inline void score_columns(const float* const* q, const float* k, uint64_t mask, int head_dim, float* scores) {
+  for (int g = 0; g < 4 && mask >> (16 * g) != 0; g += kScoreVectors) {
     V16 sums[Q * kScoreVectors];
-    lane_sums<Q, kScoreVectors, 1>(q, rows.transposed_k + 16 * g, head_dim, 0, sums);
-    for (int i = 0; i < Q; ++i)
-      for (int p = 0; p < kScoreVectors; ++p)
-        store(scores + i * kTilePositions + 16 * (g + p), sums[i * kScoreVectors + p]);
+    lane_sums<Q, kScoreVectors, 1>(q, k + 16 * g, head_dim, 0, sums);
+    for (int i = 0; i < Q * kScoreVectors; ++i)
+      store(scores + i / kScoreVectors * kTilePositions + 16 * (g + i % kScoreVectors), sums[i]);
   }
 }
 
 // Scores of one query to exponentials in place; their maximum and sum. Dead rows get 0, which is never read.
 inline void softmax_tile(float* p, uint64_t mask, float scale, float* m, float* l) {
+  const auto bits16 = [mask](int g) { return static_cast<uint32_t>(mask >> (16 * g)) & 0xffffu; };
   const V16 minus_inf = set1(-__builtin_inff());
   V16 s[4], most = minus_inf;
   KVASIR_UNROLL
   for (int g = 0; g < 4; ++g) {
-    const uint32_t bits = bits16(mask, g);
+    const uint32_t bits = bits16(g);
     s[g] = bits != 0 ? load(p + 16 * g) * set1(scale) : minus_inf;
     most = max(select(mask_bits(bits), s[g], minus_inf), most);
   }
@@ -157,7 +169,7 @@ inline void softmax_tile(float* p, uint64_t mask, float scale, float* m, float* 
   V16 sum = zero();
   KVASIR_UNROLL
   for (int g = 0; g < 4; ++g) {
-    const uint32_t bits = bits16(mask, g);
+    const uint32_t bits = bits16(g);
     if (bits == 0) continue;
     const V16 e = select(mask_bits(bits), kvasir::exp_v(s[g] - set1(*m)), zero());
     store(p + 16 * g, e);
@@ -170,18 +182,24 @@ inline void softmax_tile(float* p, uint64_t mask, float scale, float* m, float* 
 
 // Channels [d, d + 16 N) of o[q] = sum over live rows, ascending, of p[q][i] * v_i; with N = 1 the first n of them.
 // A later query of a block sees what an earlier one does, and then perhaps more.
-template <int Q, int N>
-inline void weigh_channels(const float* p, const float* const* v, const uint64_t* mask, int d, int n, int head_dim,
+template <class Rows, int Q, int N>
+inline void weigh_channels(const float* p, const TileRows& v, const uint64_t* mask, int d, int n, int head_dim,
                            float* o) {
-  const auto row = [&](int i, int c) { return n == 16 ? load(v[i] + d + 16 * c) : load_n(v[i] + d, n); };
+  const auto channels = [&](const std::byte* row, int c) {
+    return n == 16 ? Rows::at(row, d + 16 * c) : Rows::at_n(row, d, n);
+  };
   V16 acc[Q * N];
   KVASIR_UNROLL
   for (int i = 0; i < Q * N; ++i) acc[i] = zero();
   for (uint64_t bits = mask[0]; bits != 0; bits &= bits - 1) {
     const int i = __builtin_ctzll(bits);
+    const std::byte* row = v.row(i);
     V16 vv[N];
     KVASIR_UNROLL
-    for (int c = 0; c < N; ++c) vv[c] = row(i, c);
+    for (int c = 0; c < N; ++c) {
+      vv[c] = channels(row, c);
+      if (c * 16 * Rows::kBytes % 64 == 0) prefetch(row + (d + 16 * c) * Rows::kBytes + v.ahead);
+    }
     KVASIR_UNROLL
     for (int q = 0; q < Q; ++q) {
       const V16 weight = set1(p[q * kTilePositions + i]);
@@ -194,19 +212,21 @@ inline void weigh_channels(const float* p, const float* const* v, const uint64_t
     for (uint64_t bits = mask[q] & ~mask[0]; bits != 0; bits &= bits - 1) {
       const int i = __builtin_ctzll(bits);
       KVASIR_UNROLL
-      for (int c = 0; c < N; ++c) acc[q * N + c] = fma(set1(p[q * kTilePositions + i]), row(i, c), acc[q * N + c]);
+      for (int c = 0; c < N; ++c)
+        acc[q * N + c] = fma(set1(p[q * kTilePositions + i]), channels(v.row(i), c), acc[q * N + c]);
     }
   KVASIR_UNROLL
   for (int q = 0; q < Q; ++q) KVASIR_UNROLL
   for (int c = 0; c < N; ++c) store_n(o + q * head_dim + d + 16 * c, acc[q * N + c], n);
 }
 
-template <int Q>
-inline void weigh(const float* p, const float* const* v, const uint64_t* mask, int head_dim, float* o) {
+template <class Rows, int Q>
+inline void weigh(const float* p, const TileRows& v, const uint64_t* mask, int head_dim, float* o) {
   constexpr int kWide = 16 * kWeighVectors;
   int d = 0;
-  for (; d + kWide <= head_dim; d += kWide) weigh_channels<Q, kWeighVectors>(p, v, mask, d, 16, head_dim, o);
-  for (; d < head_dim; d += 16) weigh_channels<Q, 1>(p, v, mask, d, head_dim - d < 16 ? head_dim - d : 16, head_dim, o);
+  for (; d + kWide <= head_dim; d += kWide) weigh_channels<Rows, Q, kWeighVectors>(p, v, mask, d, 16, head_dim, o);
+  for (; d < head_dim; d += 16)
+    weigh_channels<Rows, Q, 1>(p, v, mask, d, head_dim - d < 16 ? head_dim - d : 16, head_dim, o);
 }
 
 // ---- merging tiles ----------------------------------------------------------------------------------------------
@@ -244,46 +264,66 @@ struct Scratch {
       : k(a.scratch),
         v(k + int64_t{kTilePositions} * a.head_dim),
         transposed_k(v + int64_t{kTilePositions} * a.head_dim),
-        p(transposed_k + int64_t{kTilePositions} * a.head_dim),
+        wide_v(transposed_k + int64_t{kTilePositions} * a.head_dim),
+        p(wide_v + int64_t{kTilePositions} * a.head_dim),
         o(p + kAttendBlock * kTilePositions),
         states(o + int64_t{kAttendBlock} * a.head_dim) {}
-  float *k, *v, *transposed_k;  // [64][head_dim] twice, [head_dim][64]
-  float* p;                     // [kAttendBlock][64]
-  float* o;                     // [kAttendBlock][head_dim]
-  float* states;                // [tokens * group][2 + head_dim]
+  float *k, *v;         // [64][head_dim]: copies as stored
+  float* transposed_k;  // [head_dim][64]
+  float* wide_v;        // [64][head_dim]
+  float* p;             // [kAttendBlock][64]
+  float* o;             // [kAttendBlock][head_dim]
+  float* states;        // [tokens * group][2 + head_dim]
 };
 
-inline TileRows read_tile(const AttendArgs& a, const Tile& tile, uint64_t live, const Scratch& scratch) {
-  TileRows rows;
-  point_rows(tile.k + a.k_offset, tile.k_stride, live, a.head_dim, a.k_form, a.decode_k, scratch.k, rows.k);
-  point_rows(tile.v + a.v_offset, tile.v_stride, live, a.head_dim, a.v_form, a.decode_v, scratch.v, rows.v);
-  rows.transposed_k = nullptr;
-  if (a.tokens * a.group >= kManyQueries) {
-    transpose_rows(rows.k, a.head_dim, scratch.transposed_k);
-    rows.transposed_k = scratch.transposed_k;
-  }
-  return rows;
+/// A tile for one KV head, ready for its queries.
+struct TileView {
+  TileRows k, v;
+  const float* transposed_k;  // [head_dim][64] where a second block of queries makes that worth while, or null
+};
+
+inline TileView view_of(const AttendArgs& a, int j, uint64_t live, const Scratch& scratch) {
+  const Tile &tile = a.tiles[j], *next = j + 1 < a.tile_count ? &tile + 1 : nullptr;
+  TileView view{rows_of(tile.k + a.k_offset, tile.k_stride, next != nullptr ? next->k + a.k_offset : nullptr, a.k_form,
+                        a.decode_k, live, a.head_dim, scratch.k),
+                rows_of(tile.v + a.v_offset, tile.v_stride, next != nullptr ? next->v + a.v_offset : nullptr, a.v_form,
+                        a.decode_v, live, a.head_dim, scratch.v),
+                nullptr};
+  if (a.tokens * a.group <= kAttendBlock) return view;
+  with_rows(view.k.form, [&](auto rows) { transpose_rows<decltype(rows)>(view.k, a.head_dim, scratch.transposed_k); });
+  view.transposed_k = scratch.transposed_k;
+  if (view.v.form == RowForm::f32) return view;
+  with_rows(view.v.form, [&](auto rows) {
+    for (int i = 0; i < kTilePositions; ++i)
+      copy_wide<decltype(rows)>(view.v.row(i), scratch.wide_v + int64_t{i} * a.head_dim, a.head_dim);
+  });
+  view.v = {reinterpret_cast<const std::byte*>(scratch.wide_v), static_cast<size_t>(a.head_dim) * 4, RowForm::f32, 0};
+  return view;
 }
 
 // Q queries from the n-th on against one tile, each alone: m, l and o.
 template <int Q>
-inline void attend_block(const AttendArgs& a, const TileRows& rows, int n, const uint64_t* mask, const Scratch& scratch,
+inline void attend_block(const AttendArgs& a, const TileView& view, int n, const uint64_t* mask, const Scratch& scratch,
                          float* m, float* l) {
   const float* q[Q];
   for (int i = 0; i < Q; ++i)
     q[i] = a.q + (n + i) / a.group * a.q_stride + static_cast<int64_t>((n + i) % a.group) * a.head_dim;
-  score_block<Q>(q, rows, mask[Q - 1], a.head_dim, scratch.p);
+  if (view.transposed_k != nullptr)
+    score_columns<Q>(q, view.transposed_k, mask[Q - 1], a.head_dim, scratch.p);
+  else
+    with_rows(view.k.form, [&](auto rows) { score_rows<decltype(rows), Q>(q, view.k, a.head_dim, scratch.p); });
   for (int i = 0; i < Q; ++i)
     if (mask[i] != 0) softmax_tile(scratch.p + i * kTilePositions, mask[i], a.scale, m + i, l + i);
-  weigh<Q>(scratch.p, rows.v, mask, a.head_dim, scratch.o);
+  with_rows(view.v.form, [&](auto rows) { weigh<decltype(rows), Q>(scratch.p, view.v, mask, a.head_dim, scratch.o); });
 }
 
 // All queries against one tile. merge(query, m, l, o) takes what each query that sees any of it gets.
 template <class F>
-inline void attend_one_tile(const AttendArgs& a, const Tile& tile, const Scratch& scratch, F&& merge) {
+inline void attend_one_tile(const AttendArgs& a, int j, const Scratch& scratch, F&& merge) {
+  const Tile& tile = a.tiles[j];
   const uint64_t live = tile.live & kvasir::live_below(tile.first, a.first_pos + a.tokens);
   if (live == 0) return;
-  const TileRows rows = read_tile(a, tile, live, scratch);
+  const TileView view = view_of(a, j, live, scratch);
   const int queries = a.tokens * a.group;
   for (int n = 0; n < queries; n += kAttendBlock) {
     const int count = queries - n < kAttendBlock ? queries - n : kAttendBlock;
@@ -294,16 +334,16 @@ inline void attend_one_tile(const AttendArgs& a, const Tile& tile, const Scratch
     if (mask[count - 1] == 0) continue;
     switch (count) {
       case 1:
-        attend_block<1>(a, rows, n, mask, scratch, m, l);
+        attend_block<1>(a, view, n, mask, scratch, m, l);
         break;
       case 2:
-        attend_block<2>(a, rows, n, mask, scratch, m, l);
+        attend_block<2>(a, view, n, mask, scratch, m, l);
         break;
       case 3:
-        attend_block<3>(a, rows, n, mask, scratch, m, l);
+        attend_block<3>(a, view, n, mask, scratch, m, l);
         break;
       default:
-        attend_block<kAttendBlock>(a, rows, n, mask, scratch, m, l);
+        attend_block<kAttendBlock>(a, view, n, mask, scratch, m, l);
         break;
     }
     for (int i = 0; i < count; ++i)
@@ -317,7 +357,7 @@ void attend(const AttendArgs& a) {
   uint64_t seen = 0;  // tokens that have met a live tile
   for (int j = 0; j < a.tile_count; ++j) {
     uint64_t now = 0;
-    attend_one_tile(a, a.tiles[j], scratch, [&](int query, float m, float l, const float* o) {
+    attend_one_tile(a, j, scratch, [&](int query, float m, float l, const float* o) {
       const uint64_t token = uint64_t{1} << (query / a.group);
       merge_tile(m, l, o, a.head_dim, (seen & token) == 0, scratch.states + query * stride);
       now |= token;
@@ -330,7 +370,7 @@ void attend(const AttendArgs& a) {
 }
 
 void attend_tile(const AttendArgs& a, float* states) {
-  attend_one_tile(a, a.tiles[0], Scratch(a), [&](int query, float m, float l, const float* o) {
+  attend_one_tile(a, 0, Scratch(a), [&](int query, float m, float l, const float* o) {
     merge_tile(m, l, o, a.head_dim, true, states + query * int64_t{a.head_dim + 2});
   });
 }

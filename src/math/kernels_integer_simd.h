@@ -82,7 +82,7 @@ inline void few_tokens(const MatmulArgs& a, int64_t row) {
       }
     }
     for (int r = 0; r < 16; ++r) {
-      prefetch(block[r] + 16 * a.row_bytes);
+      for (int line = 0; line < Rows::kBytes; line += 64) prefetch(block[r] + 16 * a.row_bytes + line);
       block[r] += Rows::kBytes;
     }
   }
