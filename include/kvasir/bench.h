@@ -28,13 +28,15 @@ struct BenchTest {
   int threads = 0;
   double tok_s_median = 0, tok_s_min = 0, tok_s_max = 0;
   double tok_s_mean = 0, tok_s_stddev = 0;  ///< of a sample: divided by repeats - 1; 0 for a single repeat
-  double fraction_of_limit = 0;  ///< of this machine's measured limit: f32 FMA for prefill, memory reads for decode
+  /// Of this machine's measured limit: arithmetic of the weights' kind for prefill, memory reads for decode.
+  double fraction_of_limit = 0;
 };
 
 struct BenchReport {
   bool verified = false;
-  std::string cpu;                     ///< the CPU path in use: "avx512"
-  double read_bytes_s = 0, flops = 0;  ///< the limits, measured in this run with the last thread count
+  std::string cpu;  ///< the CPU path in use: "avx512"
+  /// The limits, measured in this run with the last thread count: memory reads, f32 FMA and int8 dot operations.
+  double read_bytes_s = 0, flops = 0, int8_ops = 0;
   std::vector<BenchTest> tests;
 };
 

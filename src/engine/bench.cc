@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/system.h"
 #include "cache/layout.h"
+#include "dtype/codec.h"
 #include "engine/limits.h"
 
 namespace kvasir {
@@ -81,9 +82,11 @@ class Bencher {
     report->cpu = engine_->cpu();
     report->read_bytes_s = limits.read_bytes_s;
     report->flops = limits.flops;
+    report->int8_ops = limits.int8_ops;
     if (o_.prompt > 0) {
       KVASIR_TRY(auto test, repeat("pp", o_.prompt, &Bencher::prefill_seconds));
-      test.fraction_of_limit = test.tok_s_median * flops_per_token() / limits.flops;
+      test.fraction_of_limit =
+          test.tok_s_median * operations_per_token() / (integer_weights() ? limits.int8_ops : limits.flops);
       report->tests.push_back(std::move(test));
     }
     if (o_.generate > 0) {
@@ -134,11 +137,16 @@ class Bencher {
   }
 
   // Two operations per weight that every token multiplies; the head is left out, it runs for one token of the prompt.
-  double flops_per_token() const {
+  double operations_per_token() const {
     const ModelConfig& c = model_->network().config();
     const double attention = 2.0 * c.hidden * c.heads * c.head_dim + 2.0 * c.hidden * c.kv_dim();
     const double mlp = (c.rope ? 3.0 : 2.0) * c.hidden * c.ffn;
     return 2.0 * c.layers * (attention + mlp);
+  }
+
+  bool integer_weights() const {
+    const Codec* codec = find_codec(model_->network().weight_type());
+    return codec != nullptr && codec->act == Act::q8;
   }
 
   // The weights that every step reads, and the history's rows at the middle of the test.

@@ -106,6 +106,8 @@ TEST(Limits, AreMeasured) {
   EXPECT_LT(limits->read_bytes_s, 1e13);
   EXPECT_GT(limits->flops, 1e8);
   EXPECT_LT(limits->flops, 1e14);
+  EXPECT_GT(limits->int8_ops, 1e8);
+  EXPECT_LT(limits->int8_ops, 1e15);
   EXPECT_THAT(message_of(measure_limits(0)), HasSubstr("0"));
 }
 

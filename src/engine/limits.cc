@@ -35,18 +35,20 @@ Result<double> measure_read_bandwidth(int threads) {
 
 namespace {
 
-Result<double> measure_fma_rate(int threads) {
+using Rate = double (*)(int64_t rounds);
+
+Result<double> measure_rate(int threads, Rate Kernels::*rate) {
   KVASIR_TRY(const auto compute, Compute::create(threads));
   constexpr int64_t kRounds = 2000000;  // about 10 ms
   double best = 0;
   for (int repeat = 0; repeat < 5; ++repeat) {
     const double start = now_seconds();
-    double flops = 0;
+    double operations = 0;
     std::vector<double> done(static_cast<size_t>(threads));
     compute->pool().run(
-        threads, [&](int chunk, int) { done[static_cast<size_t>(chunk)] = compute->kernels().fma_flops(kRounds); });
-    for (double d : done) flops += d;
-    best = std::max(best, flops / (now_seconds() - start));
+        threads, [&](int chunk, int) { done[static_cast<size_t>(chunk)] = (compute->kernels().*rate)(kRounds); });
+    for (double d : done) operations += d;
+    best = std::max(best, operations / (now_seconds() - start));
   }
   return best;
 }
@@ -56,7 +58,8 @@ Result<double> measure_fma_rate(int threads) {
 Result<Limits> measure_limits(int threads) {
   Limits limits;
   KVASIR_TRY(limits.read_bytes_s, measure_read_bandwidth(threads));
-  KVASIR_TRY(limits.flops, measure_fma_rate(threads));
+  KVASIR_TRY(limits.flops, measure_rate(threads, &Kernels::fma_flops));
+  KVASIR_TRY(limits.int8_ops, measure_rate(threads, &Kernels::int8_ops));
   return limits;
 }
 

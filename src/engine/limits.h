@@ -9,6 +9,7 @@ namespace kvasir {
 struct Limits {
   double read_bytes_s = 0;  ///< from memory, larger than any cache
   double flops = 0;         ///< f32 fused multiply-adds in registers, two operations each
+  double int8_ops = 0;      ///< products of bytes summed in 32 bits, two operations each
 };
 
 /// Measured now, in about half a second. Errors: a thread count out of range, no memory.

@@ -112,6 +112,8 @@ struct Kernels {
   void (*add)(float* x, const float* y, int64_t n);
   /// Runs `rounds` rounds of independent FMAs in registers; returns the operations done (two per FMA). For measuring.
   double (*fma_flops)(int64_t rounds);
+  /// The same of products of bytes, summed in 32 bits as matmul_integer does.
+  double (*int8_ops)(int64_t rounds);
   /// Reads n floats as fast as it can; returns some sum of them. For measuring.
   float (*read_all)(const float* x, int64_t n);
 };

@@ -142,55 +142,87 @@ void fill_panel(const MatmulArgs& a, int64_t row, PanelPart* panel) {
   }
 }
 
-/// sums[c] += the products of groups from..to-1 with each token's block.
-template <class Rows, int C>
-inline void add_groups(const PanelPart& p, const ActBlock* x, int64_t stride, int from, I16* sums) {
+/// sums[v][c] += the products of groups from..to-1 of V panels' parts with each token's block.
+template <class Rows, int C, int V>
+inline void add_groups(const PanelPart* const* p, const ActBlock* x, int64_t stride, int from, I16* sums) {
   KVASIR_UNROLL
   for (int g = from; g < from + (Rows::kHalves ? 4 : 8); ++g) {
-    const B64 w = load_b64(p.w[g]);
+    B64 w[V];
     KVASIR_UNROLL
-    for (int c = 0; c < C; ++c) sums[c] = dot4<kStaySigned<Rows>>(sums[c], w, x[c * stride].q + 4 * g);
+    for (int v = 0; v < V; ++v) w[v] = load_b64(p[v]->w[g]);
+    KVASIR_UNROLL
+    for (int c = 0; c < C; ++c) KVASIR_UNROLL
+    for (int v = 0; v < V; ++v)
+      sums[v * C + c] = dot4<kStaySigned<Rows>>(sums[v * C + c], w[v], x[c * stride].q + 4 * g);
   }
 }
 
-template <class Rows, int C>
+/// The exact sums of products of one part.
+template <class Rows, int C, int V>
+inline void part_sums(const PanelPart* const* p, const ActBlock* x, int64_t stride, I16* sums) {
+  KVASIR_UNROLL
+  for (int i = 0; i < V * C; ++i) {
+    const ActBlock& block = x[i % C * stride];
+    sums[i] = set1_i(-kOver<Rows> * (Rows::kHalves ? block.first : block.sum));
+  }
+  add_groups<Rows, C, V>(p, x, stride, 0, sums);
+  if constexpr (Rows::kHalves) {
+    I16 second[V * C];
+    KVASIR_UNROLL
+    for (int i = 0; i < V * C; ++i)
+      second[i] = set1_i(-kOver<Rows> * (x[i % C * stride].sum - x[i % C * stride].first));
+    add_groups<Rows, C, V>(p, x, stride, 4, second);
+    KVASIR_UNROLL
+    for (int i = 0; i < V * C; ++i) sums[i] = sums[i] * load_i(p[i / C]->first) + second[i] * load_i(p[i / C]->second);
+  }
+}
+
+// C tokens by V panels of 16 rows, `stride` parts apart.
+template <class Rows, int C, int V>
 inline void panel_tokens(const MatmulArgs& a, const PanelPart* panel, int64_t row, int n, int token) {
   const int64_t acts = a.cols / kActElems;
   const ActBlock* x = a.act + token * acts;
-  V16 acc[C];
+  V16 acc[V * C];
   KVASIR_UNROLL
-  for (int c = 0; c < C; ++c) acc[c] = zero();
+  for (int i = 0; i < V * C; ++i) acc[i] = zero();
   for (int64_t i = 0; i < acts; ++i, ++x) {
-    const PanelPart& p = panel[i];
-    I16 sums[C];
+    const PanelPart* p[V];
     KVASIR_UNROLL
-    for (int c = 0; c < C; ++c) sums[c] = set1_i(-kOver<Rows> * (Rows::kHalves ? x[c * acts].first : x[c * acts].sum));
-    add_groups<Rows, C>(p, x, acts, 0, sums);
-    if constexpr (Rows::kHalves) {
-      I16 second[C];
-      KVASIR_UNROLL
-      for (int c = 0; c < C; ++c) second[c] = set1_i(-kOver<Rows> * (x[c * acts].sum - x[c * acts].first));
-      add_groups<Rows, C>(p, x, acts, 4, second);
-      KVASIR_UNROLL
-      for (int c = 0; c < C; ++c) sums[c] = sums[c] * load_i(p.first) + second[c] * load_i(p.second);
-    }
+    for (int v = 0; v < V; ++v) p[v] = panel + v * acts + i;
+    I16 sums[V * C];
+    part_sums<Rows, C, V>(p, x, acts, sums);
     KVASIR_UNROLL
-    for (int c = 0; c < C; ++c) acc[c] = next<Rows>(acc[c], sums[c], p.scale, p.offset, x[c * acts]);
+    for (int j = 0; j < V * C; ++j)
+      acc[j] = next<Rows>(acc[j], sums[j], p[j / C]->scale, p[j / C]->offset, x[j % C * acts]);
   }
   KVASIR_UNROLL
-  for (int c = 0; c < C; ++c) write_lanes(a, row, n, token + c, acc[c]);
+  for (int j = 0; j < V * C; ++j) {
+    const int first = 16 * (j / C), count = n - first < 16 ? n - first : 16;
+    write_lanes(a, row + first, count, token + j % C, acc[j]);
+  }
+}
+
+template <class Rows, int C, int V>
+inline void all_tokens(const MatmulArgs& a, const PanelPart* panel, int64_t row, int n) {
+  int t = 0;
+  for (; t + C <= a.tokens; t += C) panel_tokens<Rows, C, V>(a, panel, row, n, t);
+  for (; t < a.tokens; ++t) panel_tokens<Rows, 1, V>(a, panel, row, n, t);
 }
 
 template <class Rows>
 void integer_many(const MatmulArgs& a) {
-  static_assert(sizeof(PanelPart) <= sizeof(float) * kPanelRows * kActElems, "the panel must fit the scratch");
+  static_assert(sizeof(PanelPart) * 2 <= sizeof(float) * kPanelRows * kActElems, "two panels must fit the scratch");
+  constexpr int V = Rows::kHalves ? 1 : kIntegerVectors;  // two sums each need the registers
+  constexpr int C = V == 1 ? kIntegerTokens : kIntegerTokensWide;
   auto* panel = reinterpret_cast<PanelPart*>(a.panel);
-  for (int64_t row = a.row_begin; row < a.row_end; row += 16) {
-    const int n = static_cast<int>(a.row_end - row < 16 ? a.row_end - row : 16);
-    fill_panel<Rows>(a, row, panel);
-    int t = 0;
-    for (; t + kIntegerTokens <= a.tokens; t += kIntegerTokens) panel_tokens<Rows, kIntegerTokens>(a, panel, row, n, t);
-    for (; t < a.tokens; ++t) panel_tokens<Rows, 1>(a, panel, row, n, t);
+  for (int64_t row = a.row_begin; row < a.row_end; row += 16 * V) {
+    const int n = static_cast<int>(a.row_end - row < 16 * V ? a.row_end - row : 16 * V);
+    for (int first = 0; first < n; first += 16)
+      fill_panel<Rows>(a, row + first, panel + first / 16 * (a.cols / kActElems));
+    if (n > 16)
+      all_tokens<Rows, C, V>(a, panel, row, n);
+    else
+      all_tokens<Rows, kIntegerTokens, 1>(a, panel, row, n);
   }
 }
 

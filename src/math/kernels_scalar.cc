@@ -202,6 +202,13 @@ double fma_flops(int64_t rounds) {
   return static_cast<double>(rounds / 16) * 2;
 }
 
+double int8_ops(int64_t rounds) {
+  volatile int32_t acc = 1;
+  volatile int8_t x = 3;
+  for (int64_t r = 0; r < rounds / 16; ++r) acc = acc + x * 5;
+  return static_cast<double>(rounds / 16) * 2;
+}
+
 float read_all(const float* x, int64_t n) {
   float sum = 0;
   for (int64_t i = 0; i < n; ++i) sum += x[i];
@@ -210,7 +217,8 @@ float read_all(const float* x, int64_t n) {
 
 }  // namespace
 
-const Kernels kScalarKernels{"scalar", matmul,     matmul_integer, encode_act, attend, attend_tile, merge_tiles, rope,
-                             rms_norm, layer_norm, silu_mul,       gelu,       add,    fma_flops,   read_all};
+const Kernels kScalarKernels{"scalar",    matmul,    matmul_integer, encode_act, attend,   attend_tile,
+                             merge_tiles, rope,      rms_norm,       layer_norm, silu_mul, gelu,
+                             add,         fma_flops, int8_ops,       read_all};
 
 }  // namespace kvasir

@@ -86,7 +86,7 @@ def check_numbers(out):
         check(out[phase + '_ratio'] == statistics.median(ratios), f'{phase}_ratio')
         check(out[phase]['ratio'] == {'median': statistics.median(ratios), 'min': min(ratios), 'max': max(ratios)},
               f'{phase}: range of the ratios')
-    for name in ('date', 'cpu', 'cpus', 'kvasir_cpu', 'read_bytes_s', 'flops', 'peer'):
+    for name in ('date', 'cpu', 'cpus', 'kvasir_cpu', 'read_bytes_s', 'flops', 'int8_ops', 'peer'):
         check(bool(out[name]), f'{name} is empty')
     check((out['threads'], out['depth'], out['kv_type'], out['peer_commit']) == (1, DEPTH, 'f16', 'abc123'), 'settings')
 

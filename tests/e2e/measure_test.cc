@@ -122,7 +122,7 @@ TEST(E2ePerplexity, RefusesInALine) {
 TEST(E2eBench, JsonHasEveryName) {
   const Json json = json_of({"bench", "tales", "-p", "16", "-n", "4", "-d", "40", "-r", "1", "-t", "1,2", "--json"});
   EXPECT_EQ(json["verified"], true);
-  for (const char* name : {"cpu", "read_bytes_s", "flops"}) EXPECT_TRUE(json.contains(name)) << name;
+  for (const char* name : {"cpu", "read_bytes_s", "flops", "int8_ops"}) EXPECT_TRUE(json.contains(name)) << name;
   ASSERT_EQ(json["tests"].size(), 4u);
   for (const Json& test : json["tests"])
     for (const char* name : {"name", "threads", "tok_s_median", "tok_s_min", "tok_s_max", "tok_s_mean", "tok_s_stddev",
@@ -164,6 +164,7 @@ TEST(E2eBench, LimitsNeedNoModel) {
   EXPECT_EQ(json["limits"][1]["threads"], 2);
   EXPECT_GT(json["limits"][0]["read_bytes_s"], 0);
   EXPECT_GT(json["limits"][0]["flops"], 0);
+  EXPECT_GT(json["limits"][0]["int8_ops"], 0);
   EXPECT_THAT(expect_ok(run_program({"bench", "--limits", "-t", "1"})), testing::HasSubstr("GB/s read"));
   expect_refused(run_program({"bench", "--limits", "-t", "0"}), "0");
 }
