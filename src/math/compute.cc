@@ -9,8 +9,9 @@
 namespace kvasir {
 namespace {
 
-// Weight bytes in one chunk of a few-token product: large enough to hide a claim, small enough to share evenly.
-constexpr size_t kChunkBytes = size_t{64} << 10;
+// A fork of a few-token product has so many chunks a thread, to share evenly, of so many weight bytes at least and at
+// most, to hide a claim and to go on in even a large one.
+constexpr size_t kChunksPerThread = 8, kLeastChunkBytes = size_t{8} << 10, kMostChunkBytes = size_t{64} << 10;
 
 MatmulArgs make_args(const Rows& x, const MatmulJob& job) {
   MatmulArgs args;
@@ -33,11 +34,19 @@ MatmulArgs make_args(const Rows& x, const MatmulJob& job) {
   return args;
 }
 
-// Output rows per chunk: a panel for many tokens, about kChunkBytes of weights for few.
-int64_t rows_per_chunk(int tokens, const MatmulJob& job) {
+size_t stored_row_bytes(const MatmulJob& job) { return job.w.codec->row_bytes(job.w.cols); }
+
+// Weight bytes in a chunk of a few-token product.
+size_t chunk_bytes(std::span<const MatmulJob> jobs, int threads) {
+  size_t bytes = 0;
+  for (const MatmulJob& job : jobs) bytes += static_cast<size_t>(job.w.rows) * stored_row_bytes(job);
+  return std::clamp(bytes / (kChunksPerThread * static_cast<size_t>(threads)), kLeastChunkBytes, kMostChunkBytes);
+}
+
+// Output rows per chunk: a panel for many tokens, about `bytes` of weights for few.
+int64_t rows_per_chunk(int tokens, const MatmulJob& job, size_t bytes) {
   if (tokens > kFewTokens) return kPanelRows;
-  const size_t row = job.w.codec->row_bytes(job.w.cols);
-  const int64_t rows = static_cast<int64_t>(std::max<size_t>(1, kChunkBytes / std::max<size_t>(1, row)));
+  const auto rows = static_cast<int64_t>(bytes / std::max<size_t>(1, stored_row_bytes(job)));
   return std::max<int64_t>(16, rows / 16 * 16);
 }
 
@@ -118,10 +127,11 @@ const ActBlock* Compute::encode_x(const Rows& x, std::span<const MatmulJob> jobs
 
 void Compute::matmul(const Rows& x, std::span<const MatmulJob> jobs) {
   const ActBlock* acts = encode_x(x, jobs);
+  const size_t bytes = chunk_bytes(jobs, threads());
   std::vector<Share> shares;
   int chunks = 0;
   for (const MatmulJob& job : jobs) {
-    const int64_t per_chunk = rows_per_chunk(x.n, job);
+    const int64_t per_chunk = rows_per_chunk(x.n, job, bytes);
     const int end = chunks + static_cast<int>((job.w.rows + per_chunk - 1) / per_chunk);
     shares.push_back(Share{&job, per_chunk, chunks, end});
     chunks = end;
