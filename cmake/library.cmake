@@ -8,6 +8,8 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   set_source_files_properties(${PROJECT_SOURCE_DIR}/src/math/kernels_avx2.cc PROPERTIES COMPILE_FLAGS "${avx2} -O3")
   set_source_files_properties(${PROJECT_SOURCE_DIR}/src/math/kernels_avx512.cc PROPERTIES COMPILE_FLAGS
     "${avx2} -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512vnni -mprefer-vector-width=512 -O3")
+elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64")
+  set_source_files_properties(${PROJECT_SOURCE_DIR}/src/math/kernels_neon.cc PROPERTIES COMPILE_FLAGS "-O3")
 endif()
 
 # What everything that compiles the sources needs: the library, and the fuzz targets' own build of it.

@@ -32,6 +32,7 @@ gtest_discover_tests(kvasir_tests TEST_FILTER "Golden*" PROPERTIES LABELS golden
 gtest_discover_tests(kvasir_tests TEST_FILTER "Slow*" PROPERTIES LABELS slow TIMEOUT 1500 DISCOVERY_TIMEOUT 60)
 
 include(cmake/golden.cmake)
+include(cmake/neon.cmake)
 include(cmake/e2e.cmake)
 
 # Built on demand: cmake --build build-dev --target kvasir_bench_kernels

@@ -31,6 +31,8 @@ std::vector<CpuTarget> supported_targets() {
   if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
       __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vnni"))
     targets.push_back(CpuTarget::avx512);
+#elif defined(__aarch64__)
+  targets.push_back(CpuTarget::neon);  // every 64-bit Arm CPU has it
 #endif
   return targets;
 }

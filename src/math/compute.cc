@@ -72,20 +72,12 @@ struct Share {
 }  // namespace
 
 const Kernels& kernels_for(CpuTarget target) {
-  switch (target) {
 #if defined(__x86_64__)
-    case CpuTarget::avx2:
-      return kAvx2Kernels;
-    case CpuTarget::avx512:
-      return kAvx512Kernels;
-#else
-    case CpuTarget::avx2:
-    case CpuTarget::avx512:
+  if (target == CpuTarget::avx2) return kAvx2Kernels;
+  if (target == CpuTarget::avx512) return kAvx512Kernels;
+#elif defined(__aarch64__)
+  if (target == CpuTarget::neon) return kNeonKernels;
 #endif
-    case CpuTarget::neon:
-    case CpuTarget::scalar:
-      break;
-  }
   return kScalarKernels;
 }
 

@@ -11,6 +11,7 @@ constexpr int kScoreVectors = 1, kWeighVectors = 1;
 constexpr int kIntegerTokens = 4, kIntegerTokensWide = 4, kIntegerVectors = 1;
 }  // namespace KVASIR_SIMD_NS
 
+#include "math/encode_act_x86.h"
 #include "math/kernels_simd.h"
 
 namespace kvasir {

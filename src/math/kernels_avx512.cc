@@ -11,6 +11,7 @@ constexpr int kScoreVectors = 2, kWeighVectors = 4;
 constexpr int kIntegerTokens = 8, kIntegerTokensWide = 6, kIntegerVectors = 2;
 }  // namespace KVASIR_SIMD_NS
 
+#include "math/encode_act_x86.h"
 #include "math/kernels_simd.h"
 
 namespace kvasir {

@@ -46,7 +46,7 @@ inline const std::byte* bytes_of(const float* p) { return reinterpret_cast<const
 
 // out[i] = fold(acc[i]); sixteen at a time by transposition, which keeps each fold's association.
 template <int N>
-inline void fold_all(const V16* acc, float* out) {
+KVASIR_SIMD_FN void fold_all(const V16* acc, float* out) {
   int i = 0;
   for (; i + 16 <= N; i += 16) store(out + i, fold16(acc + i));
   if (N - i > 4) {

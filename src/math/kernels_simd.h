@@ -3,7 +3,6 @@
 // may be shared with the baseline.
 #pragma once
 
-#include "math/encode_act_x86.h"
 #include "math/functions.h"
 #include "math/kernels.h"
 #include "math/kernels_attend_simd.h"

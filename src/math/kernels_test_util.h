@@ -26,8 +26,10 @@ inline std::vector<const Kernels*> simd_tables() {
 #if defined(__x86_64__)
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) tables.push_back(&kAvx2Kernels);
   if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
-      __builtin_cpu_supports("avx512vl"))
+      __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vnni"))
     tables.push_back(&kAvx512Kernels);
+#elif defined(__aarch64__)
+  tables.push_back(&kNeonKernels);
 #endif
   return tables;
 }

@@ -1,0 +1,21 @@
+// The NEON table (Armv8-A, 64-bit): V16 is four of the 32 registers, so tiles are what fits them with their operands.
+#if defined(__aarch64__)
+
+#define KVASIR_SIMD_NS kvasir::neon
+#include "math/int16_neon.h"
+
+namespace KVASIR_SIMD_NS {
+constexpr int kFewRows1 = 4, kFewRows2 = 2, kFewRows3 = 1, kFewRows4 = 1;
+constexpr int kTileRows = 2, kTileTokens = 2;
+constexpr int kScoreVectors = 1, kWeighVectors = 1;
+constexpr int kIntegerTokens = 2, kIntegerTokensWide = 2, kIntegerVectors = 1;
+}  // namespace KVASIR_SIMD_NS
+
+#include "math/encode_act_neon.h"
+#include "math/kernels_simd.h"
+
+namespace kvasir {
+const Kernels kNeonKernels = neon::make_kernels("neon");
+}
+
+#endif

@@ -1,0 +1,34 @@
+// In place of what the Arm build leaves out: tokenizers and the files that are not GGUF say so.
+#include <kvasir/tokenizer.h>
+
+#include "engine/gguf_tokenizer.h"
+#include "format/llama2c.h"
+#include "format/safetensors.h"
+#include "token/model.h"
+
+namespace kvasir {
+namespace {
+
+auto absent() { return fail("not in this build", "neon_receipts", "a GGUF file"); }
+
+}  // namespace
+
+Result<TensorDir> open_safetensors(const std::filesystem::path&) { return absent(); }
+Result<Llama2cFile> open_llama2c(const std::filesystem::path&) { return absent(); }
+
+bool has_tokenizer(const GgufMetadata&) { return false; }
+Result<std::shared_ptr<const Tokenizer>> open_gguf_tokenizer(const std::filesystem::path&) { return absent(); }
+Result<std::shared_ptr<const Tokenizer>> Tokenizer::from_json(const std::filesystem::path&) { return absent(); }
+Result<std::shared_ptr<const Tokenizer>> Tokenizer::from_sentencepiece(const std::filesystem::path&) {
+  return absent();
+}
+Result<std::shared_ptr<const Tokenizer>> Tokenizer::from_llama2c(const std::filesystem::path&, int) { return absent(); }
+int Tokenizer::vocab_size() const { return 0; }
+Tokenizer::~Tokenizer() = default;
+
+StreamDecoder::StreamDecoder(std::shared_ptr<const Tokenizer> tokenizer)
+    : tokenizer_(std::move(tokenizer)), previous_(TokenModel::kMidText) {}
+std::string StreamDecoder::push(int) { return {}; }
+std::string StreamDecoder::finish() { return {}; }
+
+}  // namespace kvasir
