@@ -52,3 +52,6 @@ add_test(NAME golden.gguf_receipts COMMAND ${PYTHON3} ${golden_dir}/compare_rece
   --program $<TARGET_FILE:kvasir> --models ${tiny_models})
 set_tests_properties(golden.gguf_receipts PROPERTIES
   LABELS golden FIXTURES_REQUIRED tiny TIMEOUT 120 ENVIRONMENT "${golden_environment}")
+
+add_test(NAME golden.quantized COMMAND ${PYTHON3} ${golden_dir}/compare_quantized.py --program $<TARGET_FILE:kvasir>)
+set_tests_properties(golden.quantized PROPERTIES LABELS golden TIMEOUT 180 ENVIRONMENT "${golden_environment}")

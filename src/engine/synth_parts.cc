@@ -42,6 +42,12 @@ constexpr std::array kShapes{
       "num_key_value_heads": 2, "head_dim": 16, "max_position_embeddings": 256, "rms_norm_eps": 1e-05,
       "rope_theta": 10000.0, "tie_word_embeddings": true, "attention_bias": false, "mlp_bias": false,
       "vocab_size": 512})"},
+    // Every row is a multiple of 256, the block of the K types.
+    Shape{"tiny-k", R"({"model_type": "llama", "architectures": ["LlamaForCausalLM"], "hidden_act": "silu",
+      "hidden_size": 256, "intermediate_size": 512, "num_hidden_layers": 4, "num_attention_heads": 4,
+      "num_key_value_heads": 2, "head_dim": 64, "max_position_embeddings": 512, "rms_norm_eps": 1e-05,
+      "rope_theta": 10000.0, "tie_word_embeddings": true, "attention_bias": false, "mlp_bias": false,
+      "vocab_size": 512})"},
     Shape{"tiny-gpt2", R"({"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"],
       "activation_function": "gelu_new", "n_embd": 64, "n_layer": 2, "n_head": 4, "n_positions": 256, "n_ctx": 256,
       "layer_norm_epsilon": 1e-05, "vocab_size": 512})"},

@@ -137,6 +137,7 @@ class Synth : public testing::Test {
 TEST_F(Synth, WritesTheSameBytesEverywhere) {
   const std::vector<std::tuple<std::string, std::string, std::string>> pinned{
       {"tiny", "f32", "ed7f0c09b8ccab7976800f13bc7e8bd9"},
+      {"tiny-k", "bf16", "8fa65f39fc575f4598252c4f310d9a39"},
       {"tiny", "f16", "e990d77ff6ef1f1894a9451b561e0778"},
       {"tiny", "bf16", "335d35be7f735c208fe4c907ebe2cc6a"},
       {"tiny-gpt2", "f32", "f9039810498b379b8040f82266b1f56b"}};
@@ -161,6 +162,18 @@ TEST_F(Synth, GainsAreNearOneAndAllDifferent) {
   }
   EXPECT_EQ(gains, 5u * 64u);
   EXPECT_GT(seen.size(), gains - 5);
+}
+
+TEST_F(Synth, RowsOfTinyKAreWholeBlocksOfTheKTypes) {
+  const auto model = make("tiny-k", "bf16", 1);
+  const auto dir = open_safetensors(model->info().path).value();
+  int matrices = 0;
+  for (const TensorInfo& tensor : dir.tensors) {
+    if (tensor.shape.size() != 2) continue;
+    EXPECT_EQ(tensor.shape[1] % find_codec("q4_k")->block_elems, 0) << tensor.name;
+    ++matrices;
+  }
+  EXPECT_EQ(matrices, 1 + 4 * 7);
 }
 
 TEST_F(Synth, ATokenIsAByteOrFiller) {
@@ -189,7 +202,7 @@ TEST_F(Synth, ATokenIsAByteOrFiller) {
 }
 
 TEST_F(Synth, LogitsAreFiniteAndSpreadAndDependOnTheText) {
-  for (const char* shape : {"tiny", "tiny-gpt2"}) {
+  for (const char* shape : {"tiny", "tiny-k", "tiny-gpt2"}) {
     const auto model = make(shape, "f16", 6);
     const auto engine = Engine::create(model, {.threads = 1}).value();
     std::vector<float> rows;

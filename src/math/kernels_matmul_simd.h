@@ -1,6 +1,9 @@
 // Dots and matrix products over V16; part of kernels_simd.h, which says how it is compiled.
 #pragma once
 
+#include <cstddef>
+#include <type_traits>
+
 #include "math/kernels.h"
 
 // Loops over accumulators must unroll whole, or the accumulators live in memory; GCC stops at 16 by itself.
@@ -59,35 +62,44 @@ KVASIR_SIMD_FN void fold_all(const V16* acc, float* out) {
   }
 }
 
-constexpr int kPrefetchBytes = 8192;
-
-// R rows by C tokens; out[r * C + c].
+// acc += the products of 16 columns, of R rows by C tokens. `ahead`: from a row to the one whose turn comes next.
 template <class Rows, int R, int C>
-inline void dot_tile(const std::byte* w, size_t row_bytes, const float* x, int64_t x_stride, int64_t k, float* out) {
+inline void dot_step(const std::byte* w, size_t stride, ptrdiff_t ahead, const float* x, int64_t x_stride, int64_t i,
+                     V16* acc) {
+  V16 xv[C];
+  KVASIR_UNROLL
+  for (int c = 0; c < C; ++c) xv[c] = load(x + c * x_stride + i);
+  KVASIR_UNROLL
+  for (int r = 0; r < R; ++r) {
+    const std::byte* row = w + static_cast<size_t>(r) * stride;
+    const V16 wv = Rows::at(row, i);
+    if (ahead != 0) prefetch(row + i * Rows::kBytes + ahead);
+    KVASIR_UNROLL
+    for (int c = 0; c < C; ++c) acc[r * C + c] = fma(wv, xv[c], acc[r * C + c]);
+  }
+}
+
+// R rows, `stride` bytes apart, by C tokens; out[r * C + c].
+template <class Rows, int R, int C>
+inline void dot_tile(const std::byte* w, size_t stride, ptrdiff_t ahead, const float* x, int64_t x_stride, int64_t k,
+                     float* out) {
   V16 acc[R * C];
   KVASIR_UNROLL
   for (int i = 0; i < R * C; ++i) acc[i] = zero();
   int64_t i = 0;
-  for (; i + 16 <= k; i += 16) {
-    V16 xv[C];
-    KVASIR_UNROLL
-    for (int c = 0; c < C; ++c) xv[c] = load(x + c * x_stride + i);
-    KVASIR_UNROLL
-    for (int r = 0; r < R; ++r) {
-      const std::byte* row = w + static_cast<size_t>(r) * row_bytes;
-      const V16 wv = Rows::at(row, i);
-      if constexpr (C <= kFewTokens) prefetch(row + i * Rows::kBytes + kPrefetchBytes);
-      KVASIR_UNROLL
-      for (int c = 0; c < C; ++c) acc[r * C + c] = fma(wv, xv[c], acc[r * C + c]);
+  if (ahead != 0 && Rows::kBytes == 2)  // a line is 32 columns
+    for (; i + 32 <= k; i += 32) {
+      dot_step<Rows, R, C>(w, stride, ahead, x, x_stride, i, acc);
+      dot_step<Rows, R, C>(w, stride, 0, x, x_stride, i + 16, acc);
     }
-  }
+  for (; i + 16 <= k; i += 16) dot_step<Rows, R, C>(w, stride, ahead, x, x_stride, i, acc);
   if (const int n = static_cast<int>(k - i); n > 0) {
     V16 xv[C];
     KVASIR_UNROLL
     for (int c = 0; c < C; ++c) xv[c] = load_n(x + c * x_stride + i, n);
     KVASIR_UNROLL
     for (int r = 0; r < R; ++r) {
-      const V16 wv = Rows::at_n(w + static_cast<size_t>(r) * row_bytes, i, n);
+      const V16 wv = Rows::at_n(w + static_cast<size_t>(r) * stride, i, n);
       KVASIR_UNROLL
       for (int c = 0; c < C; ++c) acc[r * C + c] = fma_n(wv, xv[c], acc[r * C + c], n);
     }
@@ -95,30 +107,33 @@ inline void dot_tile(const std::byte* w, size_t row_bytes, const float* x, int64
   fold_all<R * C>(acc, out);
 }
 
+// Rows `step` apart from `row` on.
 template <int R, int C>
-inline void write_tile(const MatmulArgs& a, int64_t row, int token, const float* out) {
+inline void write_tile(const MatmulArgs& a, int64_t row, int64_t step, int token, const float* out) {
   KVASIR_UNROLL
   for (int c = 0; c < C; ++c) KVASIR_UNROLL
   for (int r = 0; r < R; ++r) {
     const float dot = out[r * C + c];
-    a.y[(token + c) * a.y_stride + row + r] = a.bias != nullptr ? dot + a.bias[row + r] : dot;
+    const int64_t at = row + r * step;
+    a.y[(token + c) * a.y_stride + at] = a.bias != nullptr ? dot + a.bias[at] : dot;
   }
 }
 
 // ---- matmul: few tokens, rows straight from the file's form -----------------------------------------------------
 
+// R streams of consecutive rows, far enough from each other that memory serves them at once.
 template <class Rows, int R, int C>
 inline void few_rows(const MatmulArgs& a) {
   float out[R * C];
-  int64_t r = a.row_begin;
-  for (; r + R <= a.row_end; r += R) {
-    dot_tile<Rows, R, C>(a.w + static_cast<size_t>(r) * a.row_bytes, a.row_bytes, a.x, a.x_stride, a.cols, out);
-    write_tile<R, C>(a, r, 0, out);
-  }
-  for (; r < a.row_end; ++r) {
-    dot_tile<Rows, 1, C>(a.w + static_cast<size_t>(r) * a.row_bytes, a.row_bytes, a.x, a.x_stride, a.cols, out);
-    write_tile<1, C>(a, r, 0, out);
-  }
+  const auto ahead = static_cast<ptrdiff_t>(a.row_bytes);
+  const int64_t step = (a.row_end - a.row_begin) / R;
+  const auto tile = [&]<int N>(std::integral_constant<int, N>, int64_t row) {
+    dot_tile<Rows, N, C>(a.w + static_cast<size_t>(row) * a.row_bytes, static_cast<size_t>(step) * a.row_bytes, ahead,
+                         a.x, a.x_stride, a.cols, out);
+    write_tile<N, C>(a, row, step, 0, out);
+  };
+  for (int64_t r = 0; r < step; ++r) tile(std::integral_constant<int, R>(), a.row_begin + r);
+  for (int64_t r = a.row_begin + step * R; r < a.row_end; ++r) tile(std::integral_constant<int, 1>(), r);
 }
 
 template <class Rows>
@@ -195,9 +210,9 @@ void widen_columns(const MatmulArgs& a, int64_t row, int n) {
 template <int R, int C>
 inline void panel_tile(const MatmulArgs& a, int64_t row, int r, int token) {
   float out[R * C];
-  dot_tile<RowsF32, R, C>(bytes_of(a.panel + r * a.cols), static_cast<size_t>(a.cols) * 4, a.x + token * a.x_stride,
+  dot_tile<RowsF32, R, C>(bytes_of(a.panel + r * a.cols), static_cast<size_t>(a.cols) * 4, 0, a.x + token * a.x_stride,
                           a.x_stride, a.cols, out);
-  write_tile<R, C>(a, row + r, token, out);
+  write_tile<R, C>(a, row + r, 1, token, out);
 }
 
 template <int C>

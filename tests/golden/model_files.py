@@ -10,7 +10,7 @@ import struct
 import numpy as np
 
 SAFETENSORS_TYPES = {'F16': '<f2', 'F32': '<f4', 'F64': '<f8', 'BF16': '<u2'}
-GGUF_TYPES = {0: 'F32', 1: 'F16', 30: 'BF16'}
+GGUF_FLOATS = {0: 'F32', 1: 'F16', 30: 'BF16'}
 GGUF_SCALARS = dict(zip((0, 1, 2, 3, 4, 5, 6, 7, 10, 11, 12), 'BbHhIif?Qqd'))
 GGUF_STRING, GGUF_ARRAY = 8, 9
 NESTED_PREFIXES = ('model.language_model.', 'language_model.model.')
@@ -193,6 +193,65 @@ def gguf_head(raw, path):
     return metadata, infos, at + -at % metadata.get('general.alignment', 32)
 
 
+def halves(packed):
+    """The low four bits of every byte of the last axis, then the high ones."""
+    return np.concatenate([packed & 15, packed >> 4], -1).astype(np.int64)
+
+
+def float16(two_bytes):
+    return np.ascontiguousarray(two_bytes).view('<f2').astype(np.float64)     # [blocks, 1]
+
+
+def decode_q8_0(raw):
+    return float16(raw[:, :2]) * raw[:, 2:].view(np.int8)
+
+
+def decode_q4_0(raw):
+    return float16(raw[:, :2]) * (halves(raw[:, 2:]) - 8)
+
+
+def decode_q5_0(raw):
+    """The fifth bit of element i is bit i of bytes 2 to 5."""
+    fifth = np.unpackbits(raw[:, 2:6], axis=1, bitorder='little').astype(np.int64)
+    return float16(raw[:, :2]) * (halves(raw[:, 6:]) + 16 * fifth - 16)
+
+
+def decode_q4_k(raw):
+    """Eight scales and eight minima of 6 bits lie in 12 bytes: the first four of each whole, of the last four the low
+    four bits in bytes 8 to 11 and the high two on top of the first eight bytes."""
+    packed = raw[:, 4:16].astype(np.int64)
+    first, top, low = packed[:, :8] & 63, packed[:, :8] >> 6 << 4, packed[:, 8:]
+    scales = np.concatenate([first[:, :4], low & 15 | top[:, :4]], 1)
+    minima = np.concatenate([first[:, 4:], low >> 4 | top[:, 4:]], 1)
+    values = halves(raw[:, 16:].reshape(-1, 4, 32)).reshape(-1, 8, 32)
+    scales, minima = float16(raw[:, :2]) * scales, float16(raw[:, 2:4]) * minima
+    return (scales[:, :, None] * values - minima[:, :, None]).reshape(-1, 256)
+
+
+def decode_q6_k(raw):
+    """Of each 128 elements the low four bits lie in 64 bytes, bits 2i, 2i + 1 of byte j of 32 others are of 32i + j."""
+    low = halves(raw[:, :128].reshape(-1, 2, 64))
+    high = raw[:, 128:192].reshape(-1, 2, 1, 32) >> np.array([0, 2, 4, 6], np.uint8)[:, None] & 3
+    values = low.reshape(-1, 16, 16) + 16 * high.reshape(-1, 16, 16).astype(np.int64) - 32
+    scales = float16(raw[:, 208:]) * raw[:, 192:208].view(np.int8)     # one for 16 elements
+    return (scales[:, :, None] * values).reshape(-1, 256)
+
+
+# GGUF's numbers of the integer types: elements and bytes of a block, and what decodes [blocks, bytes].
+GGUF_INTEGERS = {2: (32, 18, decode_q4_0), 6: (32, 22, decode_q5_0), 8: (32, 34, decode_q8_0),
+                 12: (256, 144, decode_q4_k), 14: (256, 210, decode_q6_k)}
+
+
+def gguf_values(raw, at, kind, count):
+    """float64, flat; exact for every kind."""
+    if kind in GGUF_FLOATS:
+        stored = GGUF_FLOATS[kind]
+        return widen(stored, np.frombuffer(raw, SAFETENSORS_TYPES[stored], count, at))
+    elements, size, decode = GGUF_INTEGERS[kind]
+    blocks = count // elements
+    return decode(np.frombuffer(raw, np.uint8, blocks * size, at).reshape(blocks, size)).reshape(-1)
+
+
 def gguf_tensors(path):
     """(metadata, {name: float64 array})."""
     with open(path, 'rb') as file:
@@ -202,10 +261,9 @@ def gguf_tensors(path):
         refuse(path, 'one part of a split model; the oracle reads whole files')
     tensors = {}
     for name, shape, kind, offset in infos:
-        if kind not in GGUF_TYPES:
+        if kind not in GGUF_FLOATS and kind not in GGUF_INTEGERS:
             refuse(path, f'{name}: tensor type {kind} is not known here')
-        stored = np.frombuffer(raw, SAFETENSORS_TYPES[GGUF_TYPES[kind]], int(np.prod(shape)), data + offset)
-        tensors[name] = widen(GGUF_TYPES[kind], stored).reshape(shape)
+        tensors[name] = gguf_values(raw, data + offset, kind, int(np.prod(shape))).reshape(shape)
     return metadata, tensors
 
 
