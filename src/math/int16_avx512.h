@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "math/blocks16.h"
 #include "math/bytes32_x86.h"
 #include "math/vec16_avx512.h"
 
@@ -95,5 +96,39 @@ KVASIR_SIMD_FN void interleave(const B32* w, uint8_t* out) {
     _mm512_storeu_si512(out + 64 * (g + 4), _mm512_maskz_shuffle_i32x4(kAllLanes, t[0][g], t[1][g], 0xdd));
   }
 }
+
+/// 16 rows of 16 bytes that are nibbles: 32 numbers, the low ones first. Rows k, k + 4, k + 8 and k + 12 share a
+/// register.
+struct Nibbles {
+  __m512i low[4], high[4];
+
+  KVASIR_SIMD_MEMBER Nibbles(const Blocks& blocks, int at) {
+    const auto bytes = [&](int r) { return _mm_loadu_si128(reinterpret_cast<const __m128i*>(blocks.row(r) + at)); };
+    const __m512i four_bits = _mm512_set1_epi8(15);
+    for (int k = 0; k < 4; ++k) {
+      __m512i w = _mm512_castsi128_si512(bytes(k));
+      w = _mm512_maskz_inserti32x4(kAllLanes, w, bytes(k + 4), 1);
+      w = _mm512_maskz_inserti32x4(kAllLanes, w, bytes(k + 8), 2);
+      w = _mm512_maskz_inserti32x4(kAllLanes, w, bytes(k + 12), 3);
+      low[k] = _mm512_and_si512(w, four_bits);
+      high[k] = _mm512_and_si512(_mm512_srli_epi16(w, 4), four_bits);
+    }
+  }
+  /// lane r: the sum of the 32 products of row r with x.
+  KVASIR_SIMD_MEMBER I16 sums(B32 x) const {
+    const __m512i xx = two_rows(x, x), first = _mm512_maskz_shuffle_i64x2(0xff, xx, xx, 0x00),
+                  last = _mm512_maskz_shuffle_i64x2(0xff, xx, xx, 0x55);
+    __m512i v[4];
+    for (int k = 0; k < 4; ++k)
+      v[k] = _mm512_dpbusd_epi32(_mm512_dpbusd_epi32(_mm512_setzero_si512(), low[k], first), high[k], last);
+    const __m512i a = add_pairs(v[0], v[1]), b = add_pairs(v[2], v[3]);
+    return {_mm512_add_epi32(_mm512_maskz_unpacklo_epi64(0xff, a, b), _mm512_maskz_unpackhi_epi64(0xff, a, b))};
+  }
+
+ private:
+  static KVASIR_SIMD_MEMBER __m512i add_pairs(__m512i a, __m512i b) {
+    return _mm512_add_epi32(_mm512_maskz_unpacklo_epi32(kAllLanes, a, b), _mm512_maskz_unpackhi_epi32(kAllLanes, a, b));
+  }
+};
 
 }  // namespace KVASIR_SIMD_NS

@@ -130,3 +130,5 @@ KVASIR_SIMD_FN void interleave(const B32* w, uint8_t* out) {
 }
 
 }  // namespace KVASIR_SIMD_NS
+
+#include "math/nibbles_by_byte.h"

@@ -21,29 +21,31 @@ struct Scales {
   int32_t first[kMaxParts][16], second[kMaxParts][16];
 };
 
-/// Word i of each block's words from `at` on, in the block's row's lane.
-inline I16 words(const std::byte* const* blocks, int at) {
+/// The word at `at` bytes into each block, in its row's lane.
+inline I16 words(const Blocks& blocks, int at) {
   int32_t w[16];
   KVASIR_UNROLL
-  for (int r = 0; r < 16; ++r) std::memcpy(w + r, blocks[r] + at, sizeof *w);
+  for (int r = 0; r < 16; ++r) std::memcpy(w + r, blocks.row(r) + at, sizeof *w);
   return load_i(w);
 }
 /// The f16 at `at` bytes into each block.
-inline V16 halves(const std::byte* const* blocks, int at) {
+inline V16 halves(const Blocks& blocks, int at) {
   uint16_t h[16];
   KVASIR_UNROLL
-  for (int r = 0; r < 16; ++r) std::memcpy(h + r, blocks[r] + at, sizeof *h);
+  for (int r = 0; r < 16; ++r) std::memcpy(h + r, blocks.row(r) + at, sizeof *h);
   return load_f16(h);
 }
 
 // Each type: kBytes of a block, its kParts; kMid, what its numbers are too large by; kSigned, whether they are signed
-// bytes; kOffsets and kHalves, which members of Scales are used.
+// bytes; kOffsets and kHalves, which members of Scales are used; kNibblesAt, where the 16 bytes of a part that is
+// nothing but nibbles are, or 0.
 
 struct RowsQ8_0 {
   static constexpr int kBytes = 34, kParts = 1, kMid = 0;
+  static constexpr int kNibblesAt = 0;
   static constexpr bool kSigned = true, kOffsets = false, kHalves = false;
   static inline B32 load(const std::byte* block, int) { return load_b32(block + 2); }
-  static inline void scales(const std::byte* const* blocks, Scales& s) { store(s.scale[0], halves(blocks, 0)); }
+  static inline void scales(const Blocks& blocks, Scales& s) { store(s.scale[0], halves(blocks, 0)); }
 };
 
 // 16 bytes of nibbles; with five bits, the fifth ones of all 32 numbers come before them.
@@ -59,18 +61,20 @@ inline B32 load_small(const std::byte* packed) {
 template <int kBits>
 struct RowsCentered {
   static constexpr int kBytes = kBits == 4 ? 18 : 22, kParts = 1, kMid = 1 << (kBits - 1);
+  static constexpr int kNibblesAt = kBits == 4 ? 2 : 0;
   static constexpr bool kSigned = false, kOffsets = false, kHalves = false;
   static inline B32 load(const std::byte* block, int) { return load_small<kBits>(block + 2); }
-  static inline void scales(const std::byte* const* blocks, Scales& s) { store(s.scale[0], halves(blocks, 0)); }
+  static inline void scales(const Blocks& blocks, Scales& s) { store(s.scale[0], halves(blocks, 0)); }
 };
 
 // q4_1, q5_1
 template <int kBits>
 struct RowsRanged {
   static constexpr int kBytes = kBits == 4 ? 20 : 24, kParts = 1, kMid = 0;
+  static constexpr int kNibblesAt = kBits == 4 ? 4 : 0;
   static constexpr bool kSigned = false, kOffsets = true, kHalves = false;
   static inline B32 load(const std::byte* block, int) { return load_small<kBits>(block + 4); }
-  static inline void scales(const std::byte* const* blocks, Scales& s) {
+  static inline void scales(const Blocks& blocks, Scales& s) {
     store(s.scale[0], halves(blocks, 0));
     store(s.offset[0], halves(blocks, 2));
   }
@@ -81,13 +85,14 @@ struct RowsRanged {
 template <int kBits>
 struct RowsAffineK {
   static constexpr int kNibbles = kBits == 4 ? 16 : 48, kBytes = kNibbles + 128, kParts = 8, kMid = 0;
+  static constexpr int kNibblesAt = 0;
   static constexpr bool kSigned = false, kOffsets = true, kHalves = false;
   static inline B32 load(const std::byte* block, int part) {
     const B32 packed = load_b32(block + kNibbles + part / 2 * 32), w = part % 2 == 0 ? low4(packed) : high4(packed);
     if constexpr (kBits == 4) return w;
     return w | one_bit_at4(load_b32(block + 16), part);
   }
-  static inline void scales(const std::byte* const* blocks, Scales& s) {
+  static inline void scales(const Blocks& blocks, Scales& s) {
     const V16 d = halves(blocks, 0), dmin = halves(blocks, 2);
     const I16 w[3] = {words(blocks, 4), words(blocks, 8), words(blocks, 12)};
     KVASIR_UNROLL
@@ -109,14 +114,14 @@ struct RowsAffineK {
 
 // 128 bytes of low nibbles, 64 of pairs of high bits, 16 signed scales of 16 elements each, d.
 struct RowsQ6K {
-  static constexpr int kBytes = 210, kParts = 8, kMid = 32;
+  static constexpr int kBytes = 210, kParts = 8, kMid = 32, kNibblesAt = 0;
   static constexpr bool kSigned = false, kOffsets = false, kHalves = true;
   static inline B32 load(const std::byte* block, int part) {
     const int half = part / 4, quarter = part % 4;
     const B32 low = load_b32(block + 64 * half + quarter % 2 * 32), high = load_b32(block + 128 + 32 * half);
     return (quarter < 2 ? low4(low) : high4(low)) | two_bits_at4(high, quarter);
   }
-  static inline void scales(const std::byte* const* blocks, Scales& s) {
+  static inline void scales(const Blocks& blocks, Scales& s) {
     const V16 d = halves(blocks, 208);
     KVASIR_UNROLL
     for (int i = 0; i < 4; ++i) {

@@ -39,10 +39,16 @@ inline void write_lanes(const MatmulArgs& a, int64_t row, int n, int token, V16 
   store_n(a.y + token * a.y_stride + row, y, n);
 }
 
-// Pointers to 16 rows; past the end of the range the last one again.
-inline void row_pointers(const MatmulArgs& a, int64_t row, const std::byte** rows) {
+// 16 rows from `row` on. Where fewer are left, they are copied behind two panels in the scratch, and the last repeated.
+inline Blocks blocks_of(const MatmulArgs& a, int64_t row) {
+  const Blocks stored{a.w + static_cast<size_t>(row) * a.row_bytes, a.row_bytes};
+  if (row + 16 <= a.row_end) return stored;
+  const size_t bytes = static_cast<size_t>(a.cols / a.block_elems) * static_cast<size_t>(a.block_bytes);
+  auto* copy = reinterpret_cast<std::byte*>(a.panel + kPanelRows / 2 * a.cols);
   for (int r = 0; r < 16; ++r)
-    rows[r] = a.w + static_cast<size_t>(row + r < a.row_end ? row + r : a.row_end - 1) * a.row_bytes;
+    std::memcpy(copy + static_cast<size_t>(r) * bytes,
+                stored.row(row + r < a.row_end ? r : static_cast<int>(a.row_end - 1 - row)), bytes);
+  return {copy, bytes};
 }
 
 // ---- few tokens: rows straight from the file's form -------------------------------------------------------------
@@ -62,29 +68,39 @@ inline I16 part_sum(const B32* w, const ActBlock& x, const Scales& s, int part) 
 
 template <class Rows, int C>
 inline void few_tokens(const MatmulArgs& a, int64_t row) {
-  const std::byte* block[16];
-  row_pointers(a, row, block);
+  Blocks blocks = blocks_of(a, row);
+  const size_t ahead = 16 * a.row_bytes;
   const int64_t acts = a.cols / kActElems;
   Scales s;
   V16 acc[C];
   KVASIR_UNROLL
   for (int c = 0; c < C; ++c) acc[c] = zero();
-  for (int64_t i = 0; i < acts; i += Rows::kParts) {
-    Rows::scales(block, s);
+  for (int64_t i = 0; i < acts; i += Rows::kParts, blocks.base += Rows::kBytes) {
+    Rows::scales(blocks, s);
     for (int part = 0; part < Rows::kParts; ++part) {
-      B32 w[16];
-      KVASIR_UNROLL
-      for (int r = 0; r < 16; ++r) w[r] = weights<Rows>(block[r], part);
-      KVASIR_UNROLL
-      for (int c = 0; c < C; ++c) {
-        const ActBlock& x = a.act[c * acts + i + part];
-        acc[c] = next<Rows>(acc[c], part_sum<Rows>(w, x, s, part), s.scale[part], s.offset[part], x);
+      const ActBlock* x = a.act + i + part;
+      if constexpr (Rows::kNibblesAt != 0) {
+        const Nibbles w(blocks, Rows::kNibblesAt);
+        KVASIR_UNROLL
+        for (int c = 0; c < C; ++c, x += acts) {
+          const I16 sum = w.sums(load_b32(x->q));
+          acc[c] = next<Rows>(acc[c], Rows::kMid == 0 ? sum : sum - set1_i(Rows::kMid * x->sum), s.scale[part],
+                              s.offset[part], *x);
+        }
+      } else {
+        B32 w[16];
+        KVASIR_UNROLL
+        for (int r = 0; r < 16; ++r) w[r] = weights<Rows>(blocks.row(r), part);
+        KVASIR_UNROLL
+        for (int c = 0; c < C; ++c, x += acts)
+          acc[c] = next<Rows>(acc[c], part_sum<Rows>(w, *x, s, part), s.scale[part], s.offset[part], *x);
       }
     }
-    for (int r = 0; r < 16; ++r) {
-      for (int line = 0; line < Rows::kBytes; line += 64) prefetch(block[r] + 16 * a.row_bytes + line);
-      block[r] += Rows::kBytes;
-    }
+    // A line holds some small blocks; one request is enough.
+    constexpr int kLine = 64, kBlocks = kLine / Rows::kBytes > 1 ? kLine / Rows::kBytes : 1;
+    if (i / Rows::kParts % kBlocks == 0) KVASIR_UNROLL
+    for (int r = 0; r < 16; ++r)
+      for (int line = 0; line < Rows::kBytes; line += kLine) prefetch(blocks.row(r) + ahead + line);
   }
   const int n = static_cast<int>(a.row_end - row < 16 ? a.row_end - row : 16);
   for (int c = 0; c < C; ++c) write_lanes(a, row, n, c, acc[c]);
@@ -121,15 +137,14 @@ struct PanelPart {
 
 template <class Rows>
 void fill_panel(const MatmulArgs& a, int64_t row, PanelPart* panel) {
-  const std::byte* block[16];
-  row_pointers(a, row, block);
+  Blocks blocks = blocks_of(a, row);
   Scales s;
-  for (int64_t i = 0; i < a.cols / kActElems; i += Rows::kParts) {
-    Rows::scales(block, s);
+  for (int64_t i = 0; i < a.cols / kActElems; i += Rows::kParts, blocks.base += Rows::kBytes) {
+    Rows::scales(blocks, s);
     for (int part = 0; part < Rows::kParts; ++part, ++panel) {
       B32 w[16];
       KVASIR_UNROLL
-      for (int r = 0; r < 16; ++r) w[r] = weights<Rows>(block[r], part);
+      for (int r = 0; r < 16; ++r) w[r] = weights<Rows>(blocks.row(r), part);
       interleave(w, panel->w[0]);
       store(panel->scale, load(s.scale[part]));
       if constexpr (Rows::kOffsets) store(panel->offset, load(s.offset[part]));
@@ -138,7 +153,6 @@ void fill_panel(const MatmulArgs& a, int64_t row, PanelPart* panel) {
         store_i(panel->second, load_i(s.second[part]));
       }
     }
-    for (const std::byte*& b : block) b += Rows::kBytes;
   }
 }
 
