@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "math/vec16_common.h"
+#include "math/blocks16.h"
 
 namespace KVASIR_SIMD_NS {
 
@@ -46,6 +46,24 @@ KVASIR_SIMD_FN B32 spread_at4(uint32_t bits) {
   const __m256i bytes = _mm256_shuffle_epi8(_mm256_set1_epi32(static_cast<int32_t>(bits)), byte_of);
   return B32{_mm256_cmpeq_epi8(_mm256_and_si256(bytes, bit_of), bit_of)} & set1_b(16);
 }
+// The two bytes at `at` of rows from..from+7. One by one into a register: a load of what was just stored in pieces
+// waits.
+KVASIR_SIMD_FN __m128i eight_halves(const Blocks& blocks, int from, int at) {
+  const auto half = [&](int r) {
+    uint16_t h;
+    __builtin_memcpy(&h, blocks.row(from + r) + at, sizeof h);
+    return h;
+  };
+  __m128i x = _mm_cvtsi32_si128(half(0));
+  x = _mm_insert_epi16(x, half(1), 1);
+  x = _mm_insert_epi16(x, half(2), 2);
+  x = _mm_insert_epi16(x, half(3), 3);
+  x = _mm_insert_epi16(x, half(4), 4);
+  x = _mm_insert_epi16(x, half(5), 5);
+  x = _mm_insert_epi16(x, half(6), 6);
+  return _mm_insert_epi16(x, half(7), 7);
+}
+
 /// Signed bytes plus 128, as unsigned ones.
 KVASIR_SIMD_FN B32 plus128(B32 x) { return {_mm256_xor_si256(x.v, set1_b(128).v)}; }
 /// The first, the last 16 bytes; the others 0.

@@ -34,6 +34,11 @@ KVASIR_SIMD_FN I16 shift_right(I16 x, int n) { return {_mm256_srli_epi32(x.lo, n
 KVASIR_SIMD_FN I16 shift_right_signed(I16 x, int n) { return {_mm256_srai_epi32(x.lo, n), _mm256_srai_epi32(x.hi, n)}; }
 KVASIR_SIMD_FN V16 to_float(I16 x) { return {_mm256_cvtepi32_ps(x.lo), _mm256_cvtepi32_ps(x.hi)}; }
 
+/// The f16 at `at` bytes into each of 16 rows.
+KVASIR_SIMD_FN V16 halves(const Blocks& blocks, int at) {
+  return {_mm256_cvtph_ps(eight_halves(blocks, 0, at)), _mm256_cvtph_ps(eight_halves(blocks, 8, at))};
+}
+
 // Signed weights stay signed: with 128 added, two products would overflow the 16 bits that they are summed in.
 static constexpr bool kSignedWeights = true;
 

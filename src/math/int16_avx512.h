@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <cstring>
 
-#include "math/blocks16.h"
 #include "math/bytes32_x86.h"
 #include "math/vec16_avx512.h"
 
@@ -34,6 +33,11 @@ KVASIR_SIMD_FN I16 shift_right_signed(I16 x, int n) {
   return {_mm512_maskz_srai_epi32(kAllLanes, x.v, static_cast<unsigned>(n))};
 }
 KVASIR_SIMD_FN V16 to_float(I16 x) { return {_mm512_maskz_cvtepi32_ps(kAllLanes, x.v)}; }
+
+/// The f16 at `at` bytes into each of 16 rows.
+KVASIR_SIMD_FN V16 halves(const Blocks& blocks, int at) {
+  return widen_f16(_mm256_set_m128i(eight_halves(blocks, 8, at), eight_halves(blocks, 0, at)));
+}
 
 // Weights are unsigned here: signed ones get 128 added, which the caller takes off again.
 static constexpr bool kSignedWeights = false;

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "math/blocks16.h"
 #include "math/bytes32_neon.h"
 #include "math/vec16_neon.h"
 
@@ -127,6 +128,13 @@ KVASIR_SIMD_FN void interleave(const B32* w, uint8_t* out) {
     store_columns(w[r].lo, w[r + 1].lo, w[r + 2].lo, w[r + 3].lo, out + 4 * r);
     store_columns(w[r].hi, w[r + 1].hi, w[r + 2].hi, w[r + 3].hi, out + 4 * r + 256);
   }
+}
+
+/// The f16 at `at` bytes into each of 16 rows.
+KVASIR_SIMD_FN V16 halves(const Blocks& blocks, int at) {
+  uint16_t h[16];
+  for (int r = 0; r < 16; ++r) __builtin_memcpy(h + r, blocks.row(r) + at, sizeof *h);
+  return load_f16(h);
 }
 
 }  // namespace KVASIR_SIMD_NS

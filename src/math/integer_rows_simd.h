@@ -28,13 +28,6 @@ inline I16 words(const Blocks& blocks, int at) {
   for (int r = 0; r < 16; ++r) std::memcpy(w + r, blocks.row(r) + at, sizeof *w);
   return load_i(w);
 }
-/// The f16 at `at` bytes into each block.
-inline V16 halves(const Blocks& blocks, int at) {
-  uint16_t h[16];
-  KVASIR_UNROLL
-  for (int r = 0; r < 16; ++r) std::memcpy(h + r, blocks.row(r) + at, sizeof *h);
-  return load_f16(h);
-}
 
 // Each type: kBytes of a block, its kParts; kMid, what its numbers are too large by; kSigned, whether they are signed
 // bytes; kOffsets and kHalves, which members of Scales are used; kNibblesAt, where the 16 bytes of a part that is
