@@ -2,14 +2,19 @@
 file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/*.cc)
 list(FILTER sources EXCLUDE REGEX "_test\\.cc$|/src/cli/")
 
+# Sanitizers take minutes for such a file with all its loops unrolled.
+set(kernels_level -O3)
+if(CMAKE_CXX_FLAGS MATCHES "-fsanitize")
+  set(kernels_level -O1)
+endif()
 # One file per CPU target; everything else is built for the baseline so that an old CPU gets a sentence, not a SIGILL.
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   set(avx2 "-mavx2 -mfma -mf16c -mbmi2")
-  set_source_files_properties(${PROJECT_SOURCE_DIR}/src/math/kernels_avx2.cc PROPERTIES COMPILE_FLAGS "${avx2} -O3")
+  set_source_files_properties(${PROJECT_SOURCE_DIR}/src/math/kernels_avx2.cc PROPERTIES COMPILE_FLAGS "${avx2} ${kernels_level}")
   set_source_files_properties(${PROJECT_SOURCE_DIR}/src/math/kernels_avx512.cc PROPERTIES COMPILE_FLAGS
-    "${avx2} -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512vnni -mprefer-vector-width=512 -O3")
+    "${avx2} -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512vnni -mprefer-vector-width=512 ${kernels_level}")
 elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64")
-  set_source_files_properties(${PROJECT_SOURCE_DIR}/src/math/kernels_neon.cc PROPERTIES COMPILE_FLAGS "-O3")
+  set_source_files_properties(${PROJECT_SOURCE_DIR}/src/math/kernels_neon.cc PROPERTIES COMPILE_FLAGS ${kernels_level})
 endif()
 
 # What everything that compiles the sources needs: the library, and the fuzz targets' own build of it.
