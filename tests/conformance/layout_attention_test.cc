@@ -17,8 +17,6 @@ namespace {
 constexpr int kGroup = 2, kMaxTokens = 7;
 constexpr int kPoison = 1 << 20;  // versions from here on are rows that nobody may read
 
-DecodeFn decoder(const Codec* codec) { return codec == &codec_f32() ? nullptr : codec->decode; }
-
 float noise(int64_t id) {
   uint64_t x = static_cast<uint64_t>(id + 1) * 0x9e3779b97f4a7c15u;
   x = (x ^ (x >> 31)) * 0xd6e8feb86659fd93u;
@@ -66,8 +64,10 @@ std::vector<float> attend(const Kernels& kernels, const CacheShape& s, const std
     a.scale = 1.0f / std::sqrt(static_cast<float>(s.head_dim));
     a.k_offset = static_cast<size_t>(head) * s.k->row_bytes(s.head_dim);
     a.v_offset = static_cast<size_t>(head) * s.v->row_bytes(s.head_dim);
-    a.decode_k = decoder(s.k);
-    a.decode_v = decoder(s.v);
+    a.k_form = s.k->form;
+    a.v_form = s.v->form;
+    a.decode_k = s.k->decode;
+    a.decode_v = s.v->decode;
     a.q = q.data() + int64_t{head} * kGroup * s.head_dim;
     a.out = out.data() + int64_t{head} * kGroup * s.head_dim;
     a.q_stride = a.out_stride = cols;
