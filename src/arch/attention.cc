@@ -13,7 +13,7 @@ namespace {
 constexpr int kTokensPerUnit = 16;  // enough to reuse a tile's rows, small enough to share evenly
 static_assert(kTokensPerUnit <= kMaxAttendTokens);
 constexpr int kSplitTiles = 4;      // a history of so many tiles is worth cutting
-constexpr int kUnitsPerThread = 4;  // of a split token
+constexpr int kUnitsPerThread = 4;  // enough to share evenly
 
 int tiles_of(const BatchItem& item) {
   return (item.first + static_cast<int>(item.tokens.size()) + kTilePositions - 1) / kTilePositions;
@@ -22,7 +22,7 @@ int tiles_of(const BatchItem& item) {
 // Whether the history of an item is cut: where its KV heads alone would leave threads without work.
 bool is_split(const ModelConfig& c, std::span<const BatchItem> items, int threads, const BatchItem& item) {
   return threads > 1 && item.tokens.size() == 1 && tiles_of(item) >= kSplitTiles &&
-         static_cast<int>(items.size()) * c.kv_heads < 4 * threads;
+         static_cast<int>(items.size()) * c.kv_heads < kUnitsPerThread * threads;
 }
 
 /// One token whose history is computed tile by tile.

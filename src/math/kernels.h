@@ -91,11 +91,11 @@ struct Kernels {
   void (*matmul)(const MatmulArgs&);
   /// Integer weights: x is read as `act`. Never conv1d.
   void (*matmul_integer)(const MatmulArgs&);
-  /// encode_act of dtype/act.h.
+  /// encode_act of dtype/operands.h.
   void (*encode_act)(const float* x, ActBlock* out, int64_t n);
   void (*attend)(const AttendArgs&);
   /// One token and the first of its tiles only, which it must see some of: states [group][2 + head_dim]. Tiles can then
-  /// be computed on different threads.
+  /// be computed on different threads. A second tile is the one to fetch meanwhile.
   void (*attend_tile)(const AttendArgs&, float* states);
   /// The rest of attend(): the tiles merged, ascending.
   void (*merge_tiles)(const MergeArgs&);

@@ -17,15 +17,15 @@ using kvasir::Tile;
 // ---- the rows of one tile for one KV head -----------------------------------------------------------------------
 
 // Row i of a tile, all readable: where they are stored, or a copy if some are dead. Dead ones are computed and thrown
-// away. `ahead`: the distance to the rows of the tile that comes next, which are fetched meanwhile, or 0: heads lie
-// side by side, a stride that no hardware guesses.
+// away. `next` is where the rows of the tile that comes next begin, which are fetched meanwhile (these again if there
+// is none): heads lie side by side, a stride that no hardware guesses.
 struct TileRows {
-  const std::byte* base;
+  const std::byte *base, *next;
   size_t stride;
   RowForm form;
-  ptrdiff_t ahead;
 
   const std::byte* row(int i) const { return base + static_cast<size_t>(i) * stride; }
+  void fetch_next(int i, int byte) const { prefetch(next + static_cast<size_t>(i) * stride + byte); }
 };
 
 template <class Rows>
@@ -50,7 +50,7 @@ inline void with_rows(RowForm form, F&& f) {
 inline TileRows rows_of(const std::byte* base, size_t stride, const std::byte* next, RowForm form,
                         kvasir::DecodeFn decode, uint64_t live, int head_dim, float* room) {
   const bool known = form == RowForm::f32 || form == RowForm::f16 || form == RowForm::bf16;
-  if (known && ~live == 0) return {base, stride, form, next != nullptr ? next - base : 0};
+  if (known && ~live == 0) return {base, next != nullptr ? next : base, stride, form};
   const size_t bytes = static_cast<size_t>(head_dim) * (known && form != RowForm::f32 ? 2 : 4);
   auto* copy = reinterpret_cast<std::byte*>(room);
   for (uint64_t bits = live; bits != 0; bits &= bits - 1) {
@@ -60,7 +60,7 @@ inline TileRows rows_of(const std::byte* base, size_t stride, const std::byte* n
     else
       decode(base + i * stride, room + i * static_cast<size_t>(head_dim), head_dim);
   }
-  return {copy, bytes, known ? form : RowForm::f32, 0};
+  return {copy, copy, bytes, known ? form : RowForm::f32};
 }
 
 // out[d][i] = row i, channel d.
@@ -72,9 +72,8 @@ inline void transpose_rows(const TileRows& rows, int head_dim, float* out) {
       V16 lines[16], columns[16];
       KVASIR_UNROLL
       for (int r = 0; r < 16; ++r) {
-        const std::byte* row = rows.row(i + r);
-        lines[r] = n == 16 ? Rows::at(row, d) : Rows::at_n(row, d, n);
-        prefetch(row + d * Rows::kBytes + rows.ahead);
+        lines[r] = n == 16 ? Rows::at(rows.row(i + r), d) : Rows::at_n(rows.row(i + r), d, n);
+        rows.fetch_next(i + r, d * Rows::kBytes);
       }
       transpose16(lines, columns);
       for (int c = 0; c < n; ++c) store(out + static_cast<int64_t>(d + c) * kTilePositions + i, columns[c]);
@@ -98,9 +97,8 @@ inline void score_rows(const float* const* q, const TileRows& k, int head_dim, f
       for (int n = 0; n < Q; ++n) qv[n] = load(q[n] + d);
       KVASIR_UNROLL
       for (int r = 0; r < R; ++r) {
-        const std::byte* at = k.row(i + r);
-        const V16 kv = Rows::at(at, d);
-        prefetch(at + d * Rows::kBytes + k.ahead);
+        const V16 kv = Rows::at(k.row(i + r), d);
+        k.fetch_next(i + r, d * Rows::kBytes);
         KVASIR_UNROLL
         for (int n = 0; n < Q; ++n) acc[n * R + r] = fma(qv[n], kv, acc[n * R + r]);
       }
@@ -140,8 +138,6 @@ KVASIR_SIMD_FN void lane_sums(const float* const* q, const float* k, int head_di
     for (int i = 0; i < Q * P; ++i) sums[i] = sums[i] + others[i];
   }
 }
-
-inline uint32_t bits16(uint64_t mask, int group) { return static_cast<uint32_t>(mask >> (16 * group)) & 0xffffu; }
 
 // scores[q][64], before the scale; positions past the last that the block sees are left out.
 template <int Q>
@@ -193,12 +189,11 @@ inline void weigh_channels(const float* p, const TileRows& v, const uint64_t* ma
   for (int i = 0; i < Q * N; ++i) acc[i] = zero();
   for (uint64_t bits = mask[0]; bits != 0; bits &= bits - 1) {
     const int i = __builtin_ctzll(bits);
-    const std::byte* row = v.row(i);
     V16 vv[N];
     KVASIR_UNROLL
     for (int c = 0; c < N; ++c) {
-      vv[c] = channels(row, c);
-      if (c * 16 * Rows::kBytes % 64 == 0) prefetch(row + (d + 16 * c) * Rows::kBytes + v.ahead);
+      vv[c] = channels(v.row(i), c);
+      if (c * 16 * Rows::kBytes % 64 == 0) v.fetch_next(i, (d + 16 * c) * Rows::kBytes);
     }
     KVASIR_UNROLL
     for (int q = 0; q < Q; ++q) {
@@ -297,7 +292,8 @@ inline TileView view_of(const AttendArgs& a, int j, uint64_t live, const Scratch
     for (int i = 0; i < kTilePositions; ++i)
       copy_wide<decltype(rows)>(view.v.row(i), scratch.wide_v + int64_t{i} * a.head_dim, a.head_dim);
   });
-  view.v = {reinterpret_cast<const std::byte*>(scratch.wide_v), static_cast<size_t>(a.head_dim) * 4, RowForm::f32, 0};
+  const std::byte* wide = bytes_of(scratch.wide_v);
+  view.v = {wide, wide, static_cast<size_t>(a.head_dim) * 4, RowForm::f32};
   return view;
 }
 

@@ -3,6 +3,8 @@
 // integer_rows_simd.h, and types without a form there go to the scalar table, which is the codec's dot.
 #pragma once
 
+#include <cstring>
+
 #include "dtype/operands.h"
 #include "math/integer_rows_simd.h"
 #include "math/kernels.h"
@@ -53,15 +55,34 @@ inline Blocks blocks_of(const MatmulArgs& a, int64_t row) {
 
 // ---- few tokens: rows straight from the file's form -------------------------------------------------------------
 
+/// One part of 16 rows as bytes.
 template <class Rows>
-inline I16 part_sum(const B32* w, const ActBlock& x, const Scales& s, int part) {
+struct PartRows {
+  B32 w[16];
+  KVASIR_SIMD_MEMBER PartRows(const Blocks& blocks, int part) {
+    KVASIR_UNROLL
+    for (int r = 0; r < 16; ++r) w[r] = weights<Rows>(blocks.row(r), part);
+  }
+  /// lane r: the sum of the 32 products of row r with x.
+  KVASIR_SIMD_MEMBER I16 sums(B32 x) const { return row_sums<kStaySigned<Rows>>(w, x); }
+};
+
+template <class Rows>
+inline auto load_part(const Blocks& blocks, int part) {
+  if constexpr (Rows::kNibblesAt != 0)
+    return Nibbles(blocks, Rows::kNibblesAt);
+  else
+    return PartRows<Rows>(blocks, part);
+}
+
+template <class Rows, class Part>
+inline I16 part_sum(const Part& w, const ActBlock& x, const Scales& s, int part) {
   const B32 xs = load_b32(x.q);
   if constexpr (!Rows::kHalves) {
-    const I16 sum = row_sums<kStaySigned<Rows>>(w, xs);
-    return kOver<Rows> == 0 ? sum : sum - set1_i(kOver<Rows> * x.sum);
+    return kOver<Rows> == 0 ? w.sums(xs) : w.sums(xs) - set1_i(kOver<Rows> * x.sum);
   } else {
-    const I16 first = row_sums<false>(w, first16(xs)) - set1_i(kOver<Rows> * x.first);
-    const I16 second = row_sums<false>(w, last16(xs)) - set1_i(kOver<Rows> * (x.sum - x.first));
+    const I16 first = w.sums(first16(xs)) - set1_i(kOver<Rows> * x.first);
+    const I16 second = w.sums(last16(xs)) - set1_i(kOver<Rows> * (x.sum - x.first));
     return first * load_i(s.first[part]) + second * load_i(s.second[part]);
   }
 }
@@ -78,23 +99,11 @@ inline void few_tokens(const MatmulArgs& a, int64_t row) {
   for (int64_t i = 0; i < acts; i += Rows::kParts, blocks.base += Rows::kBytes) {
     Rows::scales(blocks, s);
     for (int part = 0; part < Rows::kParts; ++part) {
+      const auto w = load_part<Rows>(blocks, part);
       const ActBlock* x = a.act + i + part;
-      if constexpr (Rows::kNibblesAt != 0) {
-        const Nibbles w(blocks, Rows::kNibblesAt);
-        KVASIR_UNROLL
-        for (int c = 0; c < C; ++c, x += acts) {
-          const I16 sum = w.sums(load_b32(x->q));
-          acc[c] = next<Rows>(acc[c], Rows::kMid == 0 ? sum : sum - set1_i(Rows::kMid * x->sum), s.scale[part],
-                              s.offset[part], *x);
-        }
-      } else {
-        B32 w[16];
-        KVASIR_UNROLL
-        for (int r = 0; r < 16; ++r) w[r] = weights<Rows>(blocks.row(r), part);
-        KVASIR_UNROLL
-        for (int c = 0; c < C; ++c, x += acts)
-          acc[c] = next<Rows>(acc[c], part_sum<Rows>(w, *x, s, part), s.scale[part], s.offset[part], *x);
-      }
+      KVASIR_UNROLL
+      for (int c = 0; c < C; ++c, x += acts)
+        acc[c] = next<Rows>(acc[c], part_sum<Rows>(w, *x, s, part), s.scale[part], s.offset[part], *x);
     }
     // A line holds some small blocks; one request is enough.
     constexpr int kLine = 64, kBlocks = kLine / Rows::kBytes > 1 ? kLine / Rows::kBytes : 1;
@@ -225,7 +234,7 @@ inline void all_tokens(const MatmulArgs& a, const PanelPart* panel, int64_t row,
 
 template <class Rows>
 void integer_many(const MatmulArgs& a) {
-  static_assert(sizeof(PanelPart) * 2 <= sizeof(float) * kPanelRows * kActElems, "two panels must fit the scratch");
+  static_assert(sizeof(PanelPart) * 2 <= sizeof(float) * kPanelRows / 2 * kActElems, "blocks_of copies rows behind");
   constexpr int V = Rows::kHalves ? 1 : kIntegerVectors;  // two sums each need the registers
   constexpr int C = V == 1 ? kIntegerTokens : kIntegerTokensWide;
   auto* panel = reinterpret_cast<PanelPart*>(a.panel);
@@ -272,6 +281,25 @@ void matmul_integer(const MatmulArgs& a) {
     case RowForm::bf16:
       return kvasir::kScalarKernels.matmul_integer(a);
   }
+}
+
+// ---- activations ------------------------------------------------------------------------------------------------
+
+// The definition is encode_act of dtype/operands.cc. Magnitudes order as their bits do, what is not finite on top.
+inline void encode_act_block(const float* x, ActBlock* out) {
+  const uint32_t largest = largest_magnitude(x);
+  float amax;
+  std::memcpy(&amax, &largest, sizeof amax);
+  const bool finite = largest < 0x7f800000u;
+  out->d = finite ? amax / 127.0f : __builtin_nanf("");
+  if (finite && out->d != 0)
+    round_act(x, out);
+  else
+    std::memset(out->q, 0, sizeof out->q), out->sum = out->first = 0;
+}
+
+void encode_act(const float* x, ActBlock* out, int64_t n) {
+  for (int64_t i = 0; i < n; i += kActElems) encode_act_block(x + i, out + i / kActElems);
 }
 
 }  // namespace
