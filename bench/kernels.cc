@@ -41,16 +41,18 @@ Buffer rows_of(const Codec& codec, int64_t rows, int64_t cols) {
 }
 
 // Weights [rows][1536], whole blocks of every type; `rows` decides whether they fit a cache.
-void matmul(benchmark::State& state, const Kernels& kernels, const Codec& codec, int tokens, int64_t rows) {
+void matmul(benchmark::State& state, const Kernels& kernels, const Codec& codec, int tokens, int64_t rows,
+            bool conv1d = false) {
   const int64_t cols = kFfn;
-  const Buffer w = rows_of(codec, rows, cols);
+  const Buffer w = conv1d ? rows_of(codec, cols, rows) : rows_of(codec, rows, cols);
   const std::vector<float> x = numbers(cols * tokens);
   std::vector<ActBlock> act(x.size() / kActElems);
   encode_act(x.data(), act.data(), static_cast<int64_t>(x.size()));
   std::vector<float> y(static_cast<size_t>(rows * tokens)), panel(static_cast<size_t>(kPanelRows * cols));
   MatmulArgs a{.w = w.data(),
-               .row_bytes = codec.row_bytes(cols),
+               .row_bytes = codec.row_bytes(conv1d ? rows : cols),
                .form = codec.form,
+               .conv1d = conv1d,
                .decode = codec.decode,
                .dot = codec.dot,
                .block_elems = codec.block_elems,
@@ -75,8 +77,18 @@ void matmul(benchmark::State& state, const Kernels& kernels, const Codec& codec,
   state.counters["ops"] = Counter(2.0 * static_cast<double>(rows * cols * tokens), Counter::kIsIterationInvariantRate);
 }
 
-// One KV head's group of queries over `positions`, of which the tokens are the last.
-void attend(benchmark::State& state, const Kernels& kernels, const Codec& codec, int tokens, int positions) {
+void attend_by_tile(const Kernels& kernels, AttendArgs a, const std::vector<Tile>& tiles, std::vector<float>& states) {
+  for (size_t j = 0; j < tiles.size(); ++j) {
+    a.tiles = &tiles[j];
+    a.tile_count = static_cast<int>(tiles.size() - j);
+    kernels.attend_tile(a, states.data() + j * kGroup * (kHeadDim + 2));
+  }
+  kernels.merge_tiles({states.data(), static_cast<int>(tiles.size()), kGroup, kHeadDim, a.out});
+}
+
+// One KV head's group of queries over `positions`, of which the tokens are the last; or one token tile by tile.
+void attend(benchmark::State& state, const Kernels& kernels, const Codec& codec, int tokens, int positions,
+            bool by_tile = false) {
   const size_t stride = codec.row_bytes(kHeadDim) * kKvHeads;
   const Buffer k = rows_of(codec, int64_t{positions} * kKvHeads, kHeadDim);
   const Buffer v = rows_of(codec, int64_t{positions} * kKvHeads, kHeadDim);
@@ -104,10 +116,14 @@ void attend(benchmark::State& state, const Kernels& kernels, const Codec& codec,
                .q_stride = kGroup * kHeadDim,
                .out_stride = kGroup * kHeadDim,
                .scratch = scratch.data()};
+  std::vector<float> states(tiles.size() * kGroup * (kHeadDim + 2));
   for (auto _ : state)
     for (int head = 0; head < kKvHeads; ++head) {
       a.k_offset = a.v_offset = static_cast<size_t>(head) * codec.row_bytes(kHeadDim);
-      kernels.attend(a);
+      if (by_tile)
+        attend_by_tile(kernels, a, tiles, states);
+      else
+        kernels.attend(a);
     }
   using benchmark::Counter;
   state.SetBytesProcessed(state.iterations() * static_cast<int64_t>(2 * stride) * positions);
@@ -154,9 +170,15 @@ void register_all(const Kernels& k) {
             [&k, codec, tokens, rows](benchmark::State& state) { matmul(state, k, *codec, tokens, rows); });
       };
       add("", 128);
+      if (codec->act == Act::f32)
+        benchmark::RegisterBenchmark(
+            fmt::format("{}/conv1d/{}/tokens:{}", k.name, codec->name, tokens).c_str(),
+            [&k, codec, tokens](benchmark::State& state) { matmul(state, k, *codec, tokens, 128, true); });
       if (tokens == 1 && !slow) add("/far", 40000);
     }
-  for (const Codec* codec : {&codec_f32(), &codec_f16(), &codec_bf16()})
+  for (const Codec* codec : {&codec_f32(), &codec_f16(), &codec_bf16()}) {
+    benchmark::RegisterBenchmark(fmt::format("{}/attend_tile/{}/positions:512", k.name, codec->name).c_str(),
+                                 [&k, codec](benchmark::State& state) { attend(state, k, *codec, 1, 512, true); });
     for (const auto& [tokens, positions] : {std::pair{1, 512}, {1, 131072}, {16, 512}})
       if (!slow || positions == 512)
         benchmark::RegisterBenchmark(
@@ -164,6 +186,7 @@ void register_all(const Kernels& k) {
             [&k, codec, tokens = tokens, positions = positions](benchmark::State& state) {
               attend(state, k, *codec, tokens, positions);
             });
+  }
   register_rows(k);
 }
 
