@@ -10,7 +10,7 @@ namespace kvasir {
 namespace {
 
 // A fork of a few-token product has so many chunks a thread, of so many weight bytes at least and at most. More would
-// share more evenly, but memory is read faster in long runs: with chunks of 64 KB it is two thirds as fast.
+// share more evenly, but memory is read faster in long runs (docs/performance.md).
 constexpr size_t kChunksPerThread = 2, kLeastChunkBytes = size_t{8} << 10, kMostChunkBytes = size_t{1} << 20;
 
 MatmulArgs make_args(const Rows& x, const MatmulJob& job) {
