@@ -22,7 +22,7 @@ function(kvasir_library_properties target)
   target_include_directories(${target} PUBLIC
     $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_BINARY_DIR})
   target_link_libraries(${target} PUBLIC Threads::Threads
-    PRIVATE fmt::fmt nlohmann_json::nlohmann_json PkgConfig::PCRE2 PkgConfig::XXHASH PkgConfig::UTF8PROC sentencepiece)
+    PRIVATE fmt::fmt nlohmann_json::nlohmann_json PkgConfig::PCRE2 PkgConfig::XXHASH PkgConfig::URING PkgConfig::UTF8PROC sentencepiece)
   target_compile_definitions(${target} PRIVATE KVASIR_VERSION="${PROJECT_VERSION}")
 endfunction()
 

@@ -15,7 +15,9 @@ namespace kvasir {
 class Network;
 
 struct ModelOptions {
-  std::string weights = "auto";  ///< "resident", "mapped", or "auto": resident if they fit half of the free memory
+  /// "resident", "mapped", "streamed" (read again in every pass, two layers in memory), or "auto": resident if they fit
+  /// half of the free memory, else mapped.
+  std::string weights = "auto";
   std::string tokenizer;         ///< a tokenizer file; empty: the one inside or beside the model
   bool with_tokenizer = true;    ///< false: only token ids are needed
 };
@@ -37,7 +39,7 @@ struct ModelInfo {
   int layers = 0, hidden = 0, heads = 0, kv_heads = 0, head_dim = 0, ffn = 0, vocab = 0, max_ctx = 0;
   int64_t parameters = 0;
   size_t weights_bytes = 0;
-  std::string weights_mode;  ///< "resident" or "mapped"
+  std::string weights_mode;  ///< "resident", "mapped" or "streamed"
   std::optional<int> bos;
   std::vector<int> eos;
 };

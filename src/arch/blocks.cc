@@ -61,15 +61,15 @@ void add(Pass& pass, const Rows& x, const Rows& y) {
   pass.compute().for_rows(x.n, [&](int t) { pass.kernels().add(x.row(t), y.row(t), x.cols); });
 }
 
-void embed_rows(Pass& pass, const Matrix& table, const Rows& x) {
+void embed_rows(const Matrix& rows, const Rows& x) {
   for (int t = 0; t < x.n; ++t)
-    table.codec->decode(table.data + static_cast<size_t>(pass.id(t)) * table.row_bytes(), x.row(t), x.cols);
+    rows.codec->decode(rows.data + static_cast<size_t>(t) * rows.row_bytes(), x.row(t), x.cols);
 }
 
-void add_position_rows(Pass& pass, const Matrix& table, const Rows& x) {
+void add_rows(Pass& pass, const Matrix& rows, const Rows& x) {
   std::vector<float> row(static_cast<size_t>(x.cols));
   for (int t = 0; t < x.n; ++t) {
-    table.codec->decode(table.data + static_cast<size_t>(pass.position(t)) * table.row_bytes(), row.data(), x.cols);
+    rows.codec->decode(rows.data + static_cast<size_t>(t) * rows.row_bytes(), row.data(), x.cols);
     pass.kernels().add(x.row(t), row.data(), x.cols);
   }
 }

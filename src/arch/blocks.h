@@ -50,9 +50,9 @@ Rows gelu(Pass& pass, const Rows& x);
 /// x += y, the residual.
 void add(Pass& pass, const Rows& x, const Rows& y);
 
-/// Row t of x = row ids[t] of the table, decoded.
-void embed_rows(Pass& pass, const Matrix& table, const Rows& x);
-/// Row t of x += row position(t) of the table, decoded.
-void add_position_rows(Pass& pass, const Matrix& table, const Rows& x);
+/// Row t of x = row t of the matrix, decoded.
+void embed_rows(const Matrix& rows, const Rows& x);
+/// Row t of x += row t of the matrix, decoded.
+void add_rows(Pass& pass, const Matrix& rows, const Rows& x);
 
 }  // namespace kvasir

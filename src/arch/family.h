@@ -26,11 +26,12 @@ struct TensorSpec {
   std::vector<int64_t> shape;  ///< as stored
   bool conv1d = false;         ///< stored [in][out]
   bool present = true;         ///< false: this config does not have it (a bias, say)
+  bool by_position = false;    ///< of the embed list: rows are looked up by position, not by token
 };
 
 /// Lists in the order of the family's own role numbers.
 struct TensorTable {
-  std::vector<TensorSpec> embed;
+  std::vector<TensorSpec> embed;  ///< tables of which a pass needs a row a token
   std::vector<std::vector<TensorSpec>> layers;
   std::vector<TensorSpec> head;  ///< final norm, then last the matrix of the vocabulary head
 };
@@ -58,7 +59,8 @@ struct Family {
   TensorTable (*tensor_table)(const ModelConfig& config);
   /// What every layer must store per position; `max_ctx` and types are the session's choice.
   CacheShape (*cache_needs)(const ModelConfig& config);
-  /// x[t] = embedding of token t (and of its position, where positions are learned).
+  /// x[t] = embedding of token t (and of its position, where positions are learned). Its matrices hold one row a token
+  /// of the pass.
   void (*embed)(Pass& pass, const Weights& w);
   /// x -> x after layer l.
   void (*layer)(Pass& pass, int l, const Weights& w);

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
+#include <span>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -38,31 +40,61 @@ int64_t stored_row(int64_t r, int pair_dim) {
   return r - in_group + 2 * (in_group % half) + in_group / half;
 }
 
-// The stored matrix, transposed, a band of its columns at a time so that the memory stays small.
-void add_transposed(const std::byte* data, int64_t rows, int64_t cols, size_t element, Hash& hash) {
+// A tensor's bytes as its file has them, some of its rows at a time.
+struct Stored {
+  const TensorDir& dir;
+  const TensorInfo& info;
+  size_t row_bytes;
+
+  Result<void> read(int64_t row, std::span<std::byte> out) const {
+    return read_tensor(dir, info, static_cast<uint64_t>(row) * row_bytes, out);
+  }
+};
+
+// The stored matrix, transposed, a band of its columns at a time: one row of it is far from the next.
+Result<void> add_transposed(const Stored& stored, int64_t rows, int64_t cols, size_t element, Hash& hash) {
   constexpr int64_t kBand = 64;
+  std::vector<std::byte> all(static_cast<size_t>(rows) * stored.row_bytes);
   std::vector<std::byte> band(static_cast<size_t>(kBand * rows) * element);
+  KVASIR_CHECK(stored.read(0, all));
   for (int64_t c = 0; c < cols; c += kBand) {
     const int64_t wide = std::min(kBand, cols - c);
     for (int64_t r = 0; r < rows; ++r)
       for (int64_t i = 0; i < wide; ++i)
         std::memcpy(band.data() + static_cast<size_t>(i * rows + r) * element,
-                    data + static_cast<size_t>(r * cols + c + i) * element, element);
+                    all.data() + static_cast<size_t>(r * cols + c + i) * element, element);
     hash.add(band.data(), static_cast<size_t>(wide * rows) * element);
   }
+  return {};
 }
 
-// The bytes in the order in which a Hugging Face folder holds them, whatever the file's own order is.
-void add_matrix(const Matrix& m, bool transposed, Hash& hash) {
-  const int64_t rows = m.conv1d ? m.cols : m.rows, cols = m.conv1d ? m.rows : m.cols;
-  if (transposed && m.codec->block_elems == 1) {
-    add_transposed(m.data, rows, cols, static_cast<size_t>(m.codec->block_bytes), hash);
-  } else if (m.pair_dim == 0) {
-    hash.add(m.data, m.row_bytes() * static_cast<size_t>(rows));
-  } else {
-    for (int64_t r = 0; r < rows; ++r)
-      hash.add(m.data + static_cast<size_t>(stored_row(r, m.pair_dim)) * m.row_bytes(), m.row_bytes());
+// Rows in order, a band of whole pair groups at a time so that the memory stays small.
+Result<void> add_rows(const Stored& stored, int64_t rows, int pair_dim, Hash& hash) {
+  constexpr int64_t kBandBytes = int64_t{1} << 20;
+  const int64_t group = std::max(1, pair_dim);
+  const int64_t fit = std::max<int64_t>(1, kBandBytes / (group * static_cast<int64_t>(stored.row_bytes))) * group;
+  std::vector<std::byte> band(static_cast<size_t>(std::min(fit, rows)) * stored.row_bytes);
+  for (int64_t begin = 0; begin < rows; begin += fit) {
+    const int64_t n = std::min(fit, rows - begin);
+    const std::span<std::byte> read(band.data(), static_cast<size_t>(n) * stored.row_bytes);
+    KVASIR_CHECK(stored.read(begin, read));
+    if (pair_dim == 0)
+      hash.add(read.data(), read.size());
+    else
+      for (int64_t r = 0; r < n; ++r)
+        hash.add(read.data() + static_cast<size_t>(stored_row(r, pair_dim)) * stored.row_bytes, stored.row_bytes);
   }
+  return {};
+}
+
+// The bytes in the order in which a Hugging Face folder holds them, whatever the file's own order is. From the file in
+// every mode, so that a model of any size is hashed in little memory.
+Result<void> add_matrix(const TensorDir& dir, const TensorInfo& info, const Matrix& m, Hash& hash) {
+  const int64_t rows = m.conv1d ? m.cols : m.rows, cols = m.conv1d ? m.rows : m.cols;
+  const Stored stored{dir, info, m.row_bytes()};
+  if (info.transposed && m.codec->block_elems == 1)
+    return add_transposed(stored, rows, cols, static_cast<size_t>(m.codec->block_bytes), hash);
+  return add_rows(stored, rows, m.pair_dim, hash);
 }
 
 void add_vector(const std::vector<float>& v, int pair_dim, Hash& hash) {
@@ -78,17 +110,14 @@ Result<std::string> Network::fingerprint() const {
   Hash hash;
   if (!hash.reset()) return fail("no memory for a hash", "fingerprint");
   hash.add(config_.canonical());
-  for (size_t g = 0; g < groups_.size(); ++g) {
-    KVASIR_TRY(const HeldWeights held, acquire(static_cast<int>(g)));
-    const Weights w = held.weights();
-    for (size_t i = 0; i < w.matrices.size(); ++i) {
-      const Matrix& m = w.matrices[i];
-      hash.add(
-          fmt::format("{} {} {}x{}\n", groups_[g].names[i], m.data != nullptr ? m.codec->name : "f32", m.rows, m.cols));
-      if (m.data != nullptr) add_matrix(m, groups_[g].infos[i]->transposed, hash);
-      add_vector(w.vectors[i], groups_[g].vector_pairs[i], hash);
+  for (const Group& group : groups_)
+    for (size_t i = 0; i < group.matrices.size(); ++i) {
+      const Matrix& m = group.matrices[i];
+      const TensorInfo* info = group.infos[i];
+      hash.add(fmt::format("{} {} {}x{}\n", group.names[i], info != nullptr ? m.codec->name : "f32", m.rows, m.cols));
+      if (info != nullptr) KVASIR_CHECK(add_matrix(*dir_, *info, m, hash));
+      add_vector(group.vectors[i], group.vector_pairs[i], hash);
     }
-  }
   return hash.hex();
 }
 

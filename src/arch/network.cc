@@ -33,7 +33,9 @@ Result<Network::Group> Network::bind(const std::vector<TensorSpec>& specs, const
     if (info != nullptr && spec.shape.size() == 1) {
       vector.resize(static_cast<size_t>(spec.shape[0]));
       group.vector_bytes += info->bytes;
-      info->codec->decode(dir.data(*info).data(), vector.data(), spec.shape[0]);
+      std::vector<std::byte> bytes(info->bytes);
+      KVASIR_CHECK(read_tensor(dir, *info, 0, bytes));
+      info->codec->decode(bytes.data(), vector.data(), spec.shape[0]);
     } else if (info != nullptr) {
       const int64_t rows = spec.conv1d ? spec.shape[1] : spec.shape[0];
       const int64_t cols = spec.conv1d ? spec.shape[0] : spec.shape[1];
@@ -47,8 +49,37 @@ Result<Network::Group> Network::bind(const std::vector<TensorSpec>& specs, const
     group.vectors.push_back(std::move(vector));
     group.vector_pairs.push_back(info != nullptr ? info->pair_dim : 0);
     group.names.push_back(spec.name);
+    group.by_position.push_back(spec.by_position);
   }
   return group;
+}
+
+// Layers, then slices of the head: all of it, or of a layer's size each where memory is to hold no more than that. A
+// head whose rows are stored in another order stays whole.
+WeightUse Network::weight_use(WeightMode mode) {
+  WeightUse use;
+  use.tables = groups_.front().infos;
+  size_t largest = 1;
+  for (size_t l = 0; l < static_cast<size_t>(config_.layers); ++l) {
+    auto& parts = use.groups.emplace_back();
+    size_t bytes = 0;
+    for (const TensorInfo* info : groups_[l + 1].infos) {
+      parts.push_back(TensorPart::all_of(info));
+      bytes += parts.back().bytes;
+    }
+    largest = std::max(largest, bytes);
+  }
+  const Matrix& head = groups_.back().matrices.back();
+  const bool sliced = mode == WeightMode::streamed && !head.conv1d && head.pair_dim == 0;
+  const auto fit = std::max<int64_t>(16, static_cast<int64_t>(largest / head.row_bytes()) / 16 * 16);
+  for (int64_t begin = 0; begin < head.rows; begin += slices_.back().matrix.rows) {
+    Slice& slice = slices_.emplace_back(begin, head);
+    if (sliced) slice.matrix.rows = std::min(fit, head.rows - begin);
+    const uint64_t row = sliced ? head.row_bytes() : 0,
+                   bytes = sliced ? row * static_cast<uint64_t>(slice.matrix.rows) : groups_.back().infos.back()->bytes;
+    use.groups.push_back({{groups_.back().infos.back(), row * static_cast<uint64_t>(begin), bytes}});
+  }
+  return use;
 }
 
 Result<std::unique_ptr<Network>> Network::load(const Family& family, ModelConfig config,
@@ -64,15 +95,14 @@ Result<std::unique_ptr<Network>> Network::load(const Family& family, ModelConfig
   std::vector<const std::vector<TensorSpec>*> lists{&table.embed};
   for (const auto& layer : table.layers) lists.push_back(&layer);
   lists.push_back(&table.head);
-  std::vector<std::vector<const TensorInfo*>> groups;
   for (const auto* specs : lists) {
     KVASIR_TRY(Group group, net->bind(*specs, *dir, where));
-    groups.push_back(group.infos);
     for (const Matrix& m : group.matrices)
       if (m.codec != nullptr && m.codec->act == Act::q8) net->integer_cols_ = std::max(net->integer_cols_, m.cols);
     net->groups_.push_back(std::move(group));
   }
-  KVASIR_TRY(net->source_, open_weights(std::move(dir), std::move(groups), mode));
+  KVASIR_TRY(net->source_, open_weights(dir, net->weight_use(mode), mode));
+  for (const auto& file : dir->files) file->drop_pages();  // of reading its header
   return net;
 }
 
@@ -106,10 +136,29 @@ int64_t Network::parameters() const {
 
 // ---- the forward pass -------------------------------------------------------------------------------------------
 
-Result<HeldWeights> Network::acquire(int group) const {
-  const Group& g = groups_[static_cast<size_t>(group)];
-  KVASIR_TRY(const auto data, source_->acquire(group));
-  return HeldWeights(*source_, group, g.matrices, g.vectors, data);
+namespace {
+
+// An error of reading, with the layer that it stopped.
+tl::unexpected<Error> in_layer(const std::string& layer, Error error) {
+  error.what = layer + ": " + error.what;
+  return tl::unexpected(std::move(error));
+}
+
+}  // namespace
+
+Result<HeldWeights> Network::acquire_layer(int l, int next, Compute& compute) const {
+  auto data = source_->acquire(l, next, compute.pool());
+  if (!data) return in_layer(fmt::format("layer {}", l), std::move(data).error());
+  const Group& g = groups_[static_cast<size_t>(l) + 1];
+  return HeldWeights(*source_, l, *data, g.matrices, g.vectors);
+}
+
+// After the last slice comes the next pass's first layer.
+Result<HeldWeights> Network::acquire_slice(size_t slice, Compute& compute) const {
+  const int group = config_.layers + static_cast<int>(slice);
+  auto data = source_->acquire(group, slice + 1 < slices_.size() ? group + 1 : 0, compute.pool());
+  if (!data) return in_layer("vocabulary head", std::move(data).error());
+  return HeldWeights(*source_, group, *data, {slices_[slice].matrix});
 }
 
 Result<void> Network::check(std::span<const BatchItem> items) const {
@@ -147,6 +196,19 @@ int64_t Network::scratch_floats() const {
   return std::max(cols * kPanelRows, attend_scratch_floats(config_.head_dim, config_.group(), kMaxAttendTokens));
 }
 
+namespace {
+
+// Rows of the pass whose logits are wanted.
+std::vector<int> wanted_rows(const Pass& pass) {
+  std::vector<int> wanted;
+  for (size_t i = 0; i < pass.items().size(); ++i)
+    for (int t = pass.items()[i].wanted_from; t < static_cast<int>(pass.items()[i].tokens.size()); ++t)
+      wanted.push_back(pass.first_row(i) + t);
+  return wanted;
+}
+
+}  // namespace
+
 Result<void> Network::forward(std::span<const BatchItem> items, Compute& compute, Workspace& workspace,
                               const Options& options, Output* out) const {
   const FloatEnv env;
@@ -165,51 +227,73 @@ Result<void> Network::forward(std::span<const BatchItem> items, Compute& compute
   for (size_t i = 0; i < items.size(); ++i) items[i].cache->apply(std::move(plans[i]));
 
   Pass pass(config_, rope_frequencies_, compute, workspace, items, options.trace);
-  KVASIR_CHECK(run_layers(pass));
-  KVASIR_CHECK(read_out(pass, options, out));
+  const std::vector<int> wanted = wanted_rows(pass);
+  const auto one_pass = source_->begin_pass();
+  KVASIR_CHECK(embed(pass));
+  KVASIR_CHECK(run_layers(pass, !wanted.empty()));
+  KVASIR_CHECK(read_out(pass, wanted, options, out));
   for (const BatchItem& item : items) item.cache->commit(item.first + static_cast<int>(item.tokens.size()));
   return {};
 }
 
-Result<void> Network::run_layers(Pass& pass) const {
-  {
-    KVASIR_TRY(const HeldWeights held, acquire(0));
-    family_->embed(pass, held.weights());
-    pass.trace(-1, "embedding", pass.x);
+// Each table's rows of this pass, in the order of its tokens.
+Result<void> Network::embed(Pass& pass) const {
+  const size_t mark = pass.workspace().mark();
+  const Group& tables = groups_.front();
+  std::vector<Matrix> matrices = tables.matrices;
+  for (size_t i = 0; i < matrices.size(); ++i) {
+    Matrix& m = matrices[i];
+    const size_t row = m.row_bytes();
+    auto* rows = reinterpret_cast<std::byte*>(pass.take(m.cols).data);  // no type is wider than f32
+    for (int t = 0; t < pass.tokens(); ++t) {
+      const auto index = static_cast<uint64_t>(tables.by_position[i] ? pass.position(t) : pass.id(t));
+      auto read = source_->copy(*tables.infos[i], index * row, {rows + static_cast<size_t>(t) * row, row});
+      if (!read) return in_layer("embedding", std::move(read).error());
+    }
+    m.data = rows;
+    m.rows = pass.tokens();
   }
+  family_->embed(pass, {matrices, tables.vectors});
+  pass.workspace().back_to(mark);
+  pass.trace(-1, "embedding", pass.x);
+  return {};
+}
+
+Result<void> Network::run_layers(Pass& pass, bool logits) const {
   const size_t mark = pass.workspace().mark();
   for (int l = 0; l < config_.layers; ++l) {
-    KVASIR_TRY(const HeldWeights held, acquire(l + 1));
+    const bool over = l + 1 == config_.layers && !logits;
+    KVASIR_TRY(const HeldWeights held, acquire_layer(l, over ? 0 : l + 1, pass.compute()));
     family_->layer(pass, l, held.weights());
     pass.workspace().back_to(mark);
   }
   return {};
 }
 
-Result<void> Network::read_out(Pass& pass, const Options& options, Output* out) const {
-  KVASIR_TRY(const HeldWeights held, acquire(config_.layers + 1));
-  const Rows normed = family_->final_norm(pass, pass.x, held.weights());
+Result<void> Network::read_out(Pass& pass, std::span<const int> wanted, const Options& options, Output* out) const {
+  const Group& head = groups_.back();
+  const Rows normed = family_->final_norm(pass, pass.x, {head.matrices, head.vectors});
   pass.trace(-1, "final_norm", normed);
   if (options.hidden) {
     out->hidden.clear();
     for (int t = 0; t < normed.n; ++t)
       out->hidden.insert(out->hidden.end(), normed.row(t), normed.row(t) + normed.cols);
   }
-  return vocabulary_head(pass, normed, held.weights().matrices.back(), out);
+  return vocabulary_head(pass, normed, wanted, out);
 }
 
-Result<void> Network::vocabulary_head(Pass& pass, const Rows& normed, const Matrix& head, Output* out) const {
-  std::vector<int> wanted;
-  for (size_t i = 0; i < pass.items().size(); ++i)
-    for (int t = pass.items()[i].wanted_from; t < static_cast<int>(pass.items()[i].tokens.size()); ++t)
-      wanted.push_back(pass.first_row(i) + t);
+Result<void> Network::vocabulary_head(Pass& pass, const Rows& normed, std::span<const int> wanted, Output* out) const {
   out->logits.resize(wanted.size() * static_cast<size_t>(config_.vocab));
   if (wanted.empty()) return {};
   const Rows x = pass.workspace().take(static_cast<int>(wanted.size()), normed.cols);
   for (int t = 0; t < x.n; ++t) std::copy_n(normed.row(wanted[static_cast<size_t>(t)]), x.cols, x.row(t));
   const Rows y{out->logits.data(), x.n, config_.vocab, config_.vocab};
-  const MatmulJob job{head, nullptr, y};
-  pass.compute().matmul(x, {&job, 1});
+  for (size_t s = 0; s < slices_.size(); ++s) {
+    KVASIR_TRY(const HeldWeights held, acquire_slice(s, pass.compute()));
+    const Matrix& rows = held.weights().mat(0);
+    const MatmulJob job{rows, nullptr, y.columns(slices_[s].begin, rows.rows)};
+    pass.compute().matmul(x, {&job, 1});
+  }
   for (size_t i = 0; i < out->logits.size(); ++i)
     if (!std::isfinite(out->logits[i]))
       return fail(

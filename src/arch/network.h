@@ -19,8 +19,9 @@ namespace kvasir {
 /// A group's tensors while they are held; released on destruction.
 class HeldWeights {
  public:
-  HeldWeights(WeightSource& source, int group, std::vector<Matrix> matrices,
-              std::span<const std::vector<float>> vectors, std::span<const std::byte* const> data)
+  /// `group` is the source's; `data` is what it gave.
+  HeldWeights(WeightSource& source, int group, std::span<const std::byte* const> data, std::vector<Matrix> matrices,
+              std::span<const std::vector<float>> vectors = {})
       : source_(&source), group_(group), matrices_(std::move(matrices)), vectors_(vectors) {
     for (size_t i = 0; i < data.size(); ++i) matrices_[i].data = data[i];
   }
@@ -76,22 +77,33 @@ class Network {
 
  private:
   struct Group {
-    std::vector<const TensorInfo*> infos;     // null: not in this model
+    std::vector<const TensorInfo*> infos;     // null: not in this model, or a vector
     std::vector<Matrix> matrices;             // data is set while acquired
     std::vector<std::vector<float>> vectors;  // decoded when opened
     std::vector<int> vector_pairs;            // TensorInfo::pair_dim of each vector
     std::vector<std::string> names;           // canonical
+    std::vector<bool> by_position;            // TensorSpec::by_position
     size_t vector_bytes = 0;                  // of the vectors, as stored
+  };
+
+  // Rows [begin, begin + matrix.rows) of the vocabulary head, a group of the source.
+  struct Slice {
+    int64_t begin;
+    Matrix matrix;
   };
 
   Network() = default;
   Result<Group> bind(const std::vector<TensorSpec>& specs, const TensorDir& dir, const std::string& where) const;
   Result<const TensorInfo*> find(const TensorSpec& spec, const TensorDir& dir, const std::string& where) const;
-  Result<HeldWeights> acquire(int group) const;
+  // What the source is opened for; fills slices_.
+  WeightUse weight_use(WeightMode mode);
+  Result<HeldWeights> acquire_layer(int l, int next, Compute& compute) const;
+  Result<HeldWeights> acquire_slice(size_t slice, Compute& compute) const;
   Result<void> check(std::span<const BatchItem> items) const;
-  Result<void> run_layers(Pass& pass) const;
-  Result<void> read_out(Pass& pass, const Options& options, Output* out) const;
-  Result<void> vocabulary_head(Pass& pass, const Rows& normed, const Matrix& head, Output* out) const;
+  Result<void> embed(Pass& pass) const;
+  Result<void> run_layers(Pass& pass, bool logits) const;
+  Result<void> read_out(Pass& pass, std::span<const int> wanted, const Options& options, Output* out) const;
+  Result<void> vocabulary_head(Pass& pass, const Rows& normed, std::span<const int> wanted, Output* out) const;
   size_t workspace_floats(int tokens) const;
   int64_t scratch_floats() const;
 
@@ -100,6 +112,7 @@ class Network {
   std::shared_ptr<const TensorDir> dir_;
   std::unique_ptr<WeightSource> source_;
   std::vector<Group> groups_;  // embed, layers, head
+  std::vector<Slice> slices_;  // of the head: one, or as many as a layer's memory asks for when weights are streamed
   std::vector<double> rope_frequencies_;
   int64_t integer_cols_ = 0;  // the most inputs of a matrix of integer weights; 0: there is none
 };

@@ -57,6 +57,18 @@ double cgroup_cpus() {
   return quota > 0 && period > 0 ? quota / period : 0;
 }
 
+// A line of /proc/meminfo, in bytes; 0 when it cannot be read.
+size_t meminfo(std::string_view wanted) {
+  std::ifstream in("/proc/meminfo");
+  std::string key, unit;
+  size_t kib = 0;
+  while (in >> key >> kib) {
+    std::getline(in, unit);
+    if (key == wanted) return kib * 1024;
+  }
+  return 0;
+}
+
 int physical_cores() {
   std::set<std::pair<std::string, std::string>> cores;
   for (int cpu = 0;; ++cpu) {
@@ -118,16 +130,8 @@ size_t peak_rss_bytes() {
   return static_cast<size_t>(usage.ru_maxrss) * 1024;
 }
 
-size_t available_memory_bytes() {
-  std::ifstream in("/proc/meminfo");
-  std::string key, unit;
-  size_t kib = 0;
-  while (in >> key >> kib) {
-    std::getline(in, unit);
-    if (key == "MemAvailable:") return kib * 1024;
-  }
-  return 0;
-}
+size_t available_memory_bytes() { return meminfo("MemAvailable:"); }
+size_t unused_memory_bytes() { return meminfo("MemFree:"); }
 
 std::string cpu_model_name() {
   std::ifstream in("/proc/cpuinfo");

@@ -26,6 +26,8 @@ int available_cpus();
 size_t peak_rss_bytes();
 /// Memory that the system could hand out now, in bytes (MemAvailable).
 size_t available_memory_bytes();
+/// Memory that nobody uses now, not even as a cache of files, in bytes (MemFree).
+size_t unused_memory_bytes();
 /// "AMD EPYC", from /proc/cpuinfo; empty when it cannot be read.
 std::string cpu_model_name();
 

@@ -27,7 +27,7 @@ std::vector<const Command*> commands() {
 void ModelArgs::add(CLI::App& app) {
   app.add_option("MODEL,-m,--model", model, "a Hugging Face folder, a .gguf, a llama2.c .bin, or a name from models/")
       ->capture_default_str();
-  app.add_option("--weights", options.weights, "auto, resident, mapped")->capture_default_str();
+  app.add_option("--weights", options.weights, "auto, resident, mapped, or streamed: two layers in memory")->capture_default_str();
   app.add_option("--tokenizer", options.tokenizer, "tokenizer file, where it is not beside the model");
 }
 

@@ -43,8 +43,9 @@ Result<std::shared_ptr<const Tokenizer>> tokenizer_for(const fs::path& path, int
 Result<WeightMode> choose_mode(const std::string& asked, size_t bytes) {
   if (asked == "resident") return WeightMode::resident;
   if (asked == "mapped") return WeightMode::mapped;
+  if (asked == "streamed") return WeightMode::streamed;
   if (asked != "auto")
-    return fail(fmt::format("\"{}\" is not a weight mode", asked), "--weights", "auto, resident, mapped");
+    return fail(fmt::format("\"{}\" is not a weight mode", asked), "--weights", "auto, resident, mapped, streamed");
   return bytes <= available_memory_bytes() / 2 ? WeightMode::resident : WeightMode::mapped;
 }
 
@@ -126,7 +127,7 @@ Result<std::shared_ptr<const Model>> Model::open(const std::string& name_or_path
                   .max_ctx = config.full_ctx(),
                   .parameters = net.parameters(),
                   .weights_bytes = net.weights_bytes(),
-                  .weights_mode = mode == WeightMode::resident ? "resident" : "mapped",
+                  .weights_mode = std::string(weight_mode_name(mode)),
                   .bos = config.bos,
                   .eos = config.eos};
   return model;

@@ -19,6 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kWriteBuffer = size_t{256} << 10;
+constexpr const char* kCutHint = "the file was cut while in use; restore it and start again";
 constexpr size_t kMaxSyscallBytes = size_t{1} << 30;  // Linux moves at most 2 GiB - 4 KiB in one call
 
 tl::unexpected<Error> fail_errno(const char* action, const fs::path& path, int error, std::string hint = {}) {
@@ -104,22 +105,43 @@ Result<std::shared_ptr<MappedFile>> MappedFile::open(const fs::path& path) {
   if (size == 0) return fail("the file is empty", path.string(), "download or write it again");
   void* data = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd.value, 0);
   if (data == MAP_FAILED) return fail_errno("map", path, errno);
-  return std::shared_ptr<MappedFile>(new MappedFile(path, fd.release(), static_cast<const std::byte*>(data), size));
+  const int direct = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_DIRECT);
+  return std::shared_ptr<MappedFile>(
+      new MappedFile(path, fd.release(), direct, static_cast<const std::byte*>(data), size));
 }
 
 MappedFile::~MappedFile() {
   ::munmap(const_cast<std::byte*>(data_), size_);
   ::close(fd_);
+  if (direct_fd_ >= 0) ::close(direct_fd_);
 }
+
+tl::unexpected<Error> MappedFile::short_read(uint64_t offset, size_t got, size_t asked) const {
+  return fail(fmt::format("short read: {} of {} bytes at offset {}", got, asked, offset), path_.string(), kCutHint);
+}
+
+// Not by reading with RWF_NOWAIT, which would begin to read ahead.
+bool MappedFile::cached(uint64_t offset) const {
+  constexpr uint64_t kPage = 4096;
+  unsigned char page = 0;
+  return ::mincore(const_cast<std::byte*>(data_) + offset / kPage * kPage, 1, &page) != 0 || (page & 1) != 0;
+}
+
+Result<void> MappedFile::check_size() const {
+  struct stat info;
+  if (::fstat(fd_, &info) != 0) return fail_errno("stat", path_, errno);
+  if (static_cast<size_t>(info.st_size) >= size_) return {};
+  return fail(fmt::format("{} bytes, it had {} when it was opened", info.st_size, size_), path_.string(), kCutHint);
+}
+
+void MappedFile::drop_pages() const { ::madvise(const_cast<std::byte*>(data_), size_, MADV_DONTNEED); }
 
 Result<void> MappedFile::read_at(uint64_t offset, std::span<std::byte> out) const {
   if (offset > size_ || out.size() > size_ - offset)
     return fail(fmt::format("{} bytes at offset {} are past the end of {} bytes", out.size(), offset, size_),
                 path_.string());
   KVASIR_TRY(const size_t got, pread_fully(fd_, path_, offset, out));
-  if (got != out.size())
-    return fail(fmt::format("short read: {} of {} bytes at offset {}", got, out.size(), offset), path_.string(),
-                "the file was cut while in use; restore it and start again");
+  if (got != out.size()) return short_read(offset, got, out.size());
   return {};
 }
 
@@ -167,11 +189,16 @@ void AtomicFile::discard() {
   temporary_.clear();
 }
 
+// Always in whole buffers at multiples of their size: the page cache then holds the file in large pieces, from which it
+// is read several times as fast as from single pages (docs/memory.md).
 Result<void> AtomicFile::write(std::span<const std::byte> bytes) {
   if (fd_ < 0) return fail("the output is already finished", target_.string());
-  if (buffer_.size() + bytes.size() > kWriteBuffer) KVASIR_CHECK(flush());
-  if (bytes.size() > kWriteBuffer) return write_fully(fd_, target_, bytes);
-  buffer_.insert(buffer_.end(), bytes.begin(), bytes.end());
+  while (!bytes.empty()) {
+    const auto part = bytes.first(std::min(bytes.size(), kWriteBuffer - buffer_.size()));
+    buffer_.insert(buffer_.end(), part.begin(), part.end());
+    bytes = bytes.subspan(part.size());
+    if (buffer_.size() == kWriteBuffer) KVASIR_CHECK(flush());
+  }
   return {};
 }
 

@@ -29,13 +29,26 @@ class MappedFile {
 
   /// Copies out.size() bytes from `offset` without touching the mapping. A read that ends early is an error.
   Result<void> read_at(uint64_t offset, std::span<std::byte> out) const;
+  /// Whether this byte lies in the page cache now. Of a file that is not ours the system does not tell: true.
+  /// Requires: it lies in the file.
+  bool cached(uint64_t offset) const;
+  /// What read_at says when only `got` of `asked` bytes were there.
+  tl::unexpected<Error> short_read(uint64_t offset, size_t got, size_t asked) const;
+  /// Errors: the file is shorter than it was when it was opened.
+  Result<void> check_size() const;
+  /// Takes what was touched of the mapping out of this process's resident set; it stays in the page cache.
+  void drop_pages() const;
+
+  int fd() const { return fd_; }
+  /// Reads past the page cache (O_DIRECT); -1 where the file system cannot.
+  int direct_fd() const { return direct_fd_; }
 
  private:
-  MappedFile(std::filesystem::path path, int fd, const std::byte* data, size_t size)
-      : path_(std::move(path)), fd_(fd), data_(data), size_(size) {}
+  MappedFile(std::filesystem::path path, int fd, int direct_fd, const std::byte* data, size_t size)
+      : path_(std::move(path)), fd_(fd), direct_fd_(direct_fd), data_(data), size_(size) {}
 
   std::filesystem::path path_;
-  int fd_;
+  int fd_, direct_fd_;
   const std::byte* data_;
   size_t size_;
 };

@@ -1,4 +1,4 @@
-// Both sources must hand out the same bytes; a file cut behind our back must be an error in the resident one.
+// All sources must hand out the same bytes; a file cut behind our back must be an error.
 #include "format/weight_source.h"
 
 #include <gmock/gmock.h>
@@ -38,69 +38,88 @@ class WeightSources : public testing::TestWithParam<WeightMode> {
   }
   fs::path path() const { return folder_ / "m.safetensors"; }
   const TensorInfo* find(const char* name) const { return dir_->find(name); }
+  TensorPart part(const char* name) const { return TensorPart::all_of(find(name)); }
 
   TempFolder folder_;
+  std::unique_ptr<ThreadPool> pool_ = *ThreadPool::create(2);
   std::shared_ptr<TensorDir> dir_;
 };
 
+void expect_bytes(const TensorDir& dir, const TensorPart& part, const std::byte* got) {
+  if (part.tensor == nullptr) {
+    EXPECT_EQ(got, nullptr);
+    return;
+  }
+  const auto want = dir.data(*part.tensor).subspan(part.begin, part.bytes);
+  EXPECT_EQ(std::memcmp(got, want.data(), want.size()), 0) << part.tensor->name;
+}
+
 TEST_P(WeightSources, GiveTheFilesBytesInOrder) {
-  const std::vector<std::vector<const TensorInfo*>> groups = {
-      {find("last"), find("a")}, {find("empty"), nullptr, find("half"), find("big"), find("a")}, {}};
-  const auto source = open_weights(dir_, groups, GetParam());
+  const WeightUse use{.groups = {{part("last"), part("a")},
+                                 {part("empty"), {}, part("half"), part("big"), part("a")},
+                                 {},
+                                 {{find("big"), 4096 * 3 + 4, 1 << 20}}},
+                      .tables = {find("a"), find("half")}};
+  const auto source = open_weights(dir_, use, GetParam());
   ASSERT_TRUE(source) << message_of(source);
   EXPECT_EQ((*source)->mode(), GetParam());
-  EXPECT_EQ((*source)->groups(), 3);
+  EXPECT_EQ((*source)->groups(), 4);
   EXPECT_EQ((*source)->total_bytes(), 60 + kBig * 4 + 6 + 8);
-  for (int g = 0; g < 3; ++g) {
-    const auto pointers = (*source)->acquire(g);
-    ASSERT_TRUE(pointers);
-    const auto& group = groups[static_cast<size_t>(g)];
-    ASSERT_EQ(pointers->size(), group.size());
-    for (size_t i = 0; i < group.size(); ++i) {
-      if (group[i] == nullptr) {
-        EXPECT_EQ((*pointers)[i], nullptr);
-        continue;
-      }
-      const auto want = dir_->data(*group[i]);
-      EXPECT_EQ(std::memcmp((*pointers)[i], want.data(), want.size()), 0) << group[i]->name;
-    }
-    (*source)->release(g);
+  // In order twice, as passes go; then as nobody said before.
+  const std::vector<std::pair<int, int>> order = {{0, 1}, {1, 2}, {2, 3}, {3, 0},  {0, 1}, {1, 2},  {2, 3},
+                                                  {3, 0}, {2, 0}, {3, 1}, {3, -1}, {0, 0}, {1, 99}, {0, -1}};
+  for (const auto& [group, next] : order) {
+    const auto pointers = (*source)->acquire(group, next, *pool_);
+    ASSERT_TRUE(pointers) << message_of(pointers);
+    const auto& parts = use.groups[static_cast<size_t>(group)];
+    ASSERT_EQ(pointers->size(), parts.size());
+    for (size_t i = 0; i < parts.size(); ++i) expect_bytes(*dir_, parts[i], (*pointers)[i]);
+    (*source)->release(group);
   }
-  EXPECT_EQ((*(*source)->acquire(0))[1], (*(*source)->acquire(1))[4]);  // "a" is stored once
-  EXPECT_THAT(message_of((*source)->acquire(3)), HasSubstr("group 3 is out of range"));
-  EXPECT_FALSE((*source)->acquire(-1));
+  EXPECT_THAT(message_of((*source)->acquire(4, -1, *pool_)), HasSubstr("group 4 is out of range"));
+  EXPECT_FALSE((*source)->acquire(-1, -1, *pool_));
+}
+
+TEST_P(WeightSources, CopyRowsOfTables) {
+  const auto source = open_weights(dir_, {{}, {find("a"), find("half")}}, GetParam());
+  ASSERT_TRUE(source) << message_of(source);
+  float values[2];
+  ASSERT_TRUE((*source)->copy(*find("a"), 3 * sizeof(float), std::as_writable_bytes(std::span(values))));
+  EXPECT_EQ(values[0], 1 + 3 * 0.25f);
+  EXPECT_EQ(values[1], 1 + 4 * 0.25f);
 }
 
 TEST_P(WeightSources, OutliveTheCallersDirectory) {
-  auto source = open_weights(dir_, {{find("a")}}, GetParam());
+  auto source = open_weights(dir_, {{{part("a")}}, {}}, GetParam());
   ASSERT_TRUE(source);
   dir_.reset();
   float value;
-  std::memcpy(&value, (*(*source)->acquire(0))[0] + 14 * sizeof value, sizeof value);
+  std::memcpy(&value, (*(*source)->acquire(0, -1, *pool_))[0] + 14 * sizeof value, sizeof value);
   EXPECT_EQ(value, 1 + 14 * 0.25f);
 }
 
 TEST_P(WeightSources, ATensorPastItsFileIsRefused) {
   TensorInfo lie = *find("last");
+  const auto opened = [&] { return open_weights(dir_, {{{TensorPart::all_of(&lie)}}, {}}, GetParam()); };
   lie.bytes = 1 << 30;
-  EXPECT_THAT(message_of(open_weights(dir_, {{&lie}}, GetParam())),
-              AllOf(HasSubstr("\"last\""), HasSubstr("past the end")));
+  EXPECT_THAT(message_of(opened()), AllOf(HasSubstr("\"last\""), HasSubstr("past the end")));
   lie.offset = UINT64_MAX;
-  EXPECT_FALSE(open_weights(dir_, {{&lie}}, GetParam()));
+  EXPECT_FALSE(opened());
   lie.file = 1;
-  EXPECT_THAT(message_of(open_weights(dir_, {{&lie}}, GetParam())), HasSubstr("no open file"));
+  EXPECT_THAT(message_of(opened()), HasSubstr("no open file"));
 }
 
-INSTANTIATE_TEST_SUITE_P(Modes, WeightSources, testing::Values(WeightMode::resident, WeightMode::mapped),
-                         [](const auto& mode) { return mode.param == WeightMode::resident ? "resident" : "mapped"; });
+INSTANTIATE_TEST_SUITE_P(Modes, WeightSources,
+                         testing::Values(WeightMode::resident, WeightMode::mapped, WeightMode::streamed),
+                         [](const auto& mode) { return std::string(weight_mode_name(mode.param)); });
 
 using ResidentWeights = WeightSources;
 INSTANTIATE_TEST_SUITE_P(Resident, ResidentWeights, testing::Values(WeightMode::resident));
 
 TEST_P(ResidentWeights, AreAlignedAndCounted) {
-  const auto source = open_weights(dir_, {{find("half"), find("a"), find("half")}}, GetParam());
+  const auto source = open_weights(dir_, {{{part("half"), part("a"), part("half")}}, {}}, GetParam());
   ASSERT_TRUE(source);
-  const auto pointers = (*source)->acquire(0);
+  const auto pointers = (*source)->acquire(0, -1, *pool_);
   ASSERT_TRUE(pointers);
   for (const std::byte* p : *pointers) EXPECT_EQ(reinterpret_cast<uintptr_t>(p) % 64, 0u);
   EXPECT_EQ(reinterpret_cast<uintptr_t>((*pointers)[0]) % (2 << 20), 0u);
@@ -110,10 +129,24 @@ TEST_P(ResidentWeights, AreAlignedAndCounted) {
 
 TEST_P(ResidentWeights, AShortReadNamesFileTensorAndOffset) {
   fs::resize_file(path(), find("last")->offset + 3);
-  const auto source = open_weights(dir_, {{find("a")}, {find("last")}}, GetParam());
+  const auto source = open_weights(dir_, {{{part("a")}, {part("last")}}, {}}, GetParam());
   EXPECT_THAT(message_of(source),
               AllOf(HasSubstr(path().string()), HasSubstr("tensor \"last\""), HasSubstr("3 of 8 bytes"),
                     HasSubstr("offset " + std::to_string(find("last")->offset))));
+}
+
+using CutFile = WeightSources;
+INSTANTIATE_TEST_SUITE_P(Cut, CutFile, testing::Values(WeightMode::mapped, WeightMode::streamed),
+                         [](const auto& mode) { return std::string(weight_mode_name(mode.param)); });
+
+TEST_P(CutFile, IsAnErrorThatNamesIt) {
+  const auto source = open_weights(dir_, {{{part("a")}, {part("last")}}, {}}, GetParam());
+  ASSERT_TRUE(source);
+  ASSERT_TRUE((*source)->acquire(0, -1, *pool_));
+  (*source)->release(0);
+  fs::resize_file(path(), find("last")->offset + 3);
+  EXPECT_THAT(message_of((*source)->acquire(1, -1, *pool_)),
+              AllOf(HasSubstr(path().string()), HasSubstr("the file was cut")));
 }
 
 }  // namespace

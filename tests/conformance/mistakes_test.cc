@@ -163,15 +163,11 @@ void rope_at_zero(Pass& pass, int l, const Weights& w) {
 }
 
 void embed_at_zero(Pass& pass, const Weights& w) {
-  const Family& gpt2 = **find_family(*ConfigView::parse(R"({"model_type": "gpt2"})", "test"));
-  gpt2.embed(pass, w);
-  if (pass.tokens() != 1) return;
-  const Matrix& positions = w.mat(1);
-  std::vector<float> right(static_cast<size_t>(pass.x.cols)), zero(right.size());
-  positions.codec->decode(positions.data + static_cast<size_t>(pass.position(0)) * positions.row_bytes(), right.data(),
-                          pass.x.cols);
-  positions.codec->decode(positions.data, zero.data(), pass.x.cols);
-  for (size_t i = 0; i < right.size(); ++i) pass.x.row(0)[i] += zero[i] - right[i];
+  static std::vector<std::byte> row_of_zero;
+  std::vector<Matrix> rows(w.matrices.begin(), w.matrices.end());
+  if (pass.position(0) == 0) row_of_zero.assign(rows[1].data, rows[1].data + rows[1].row_bytes());
+  if (pass.tokens() == 1) rows[1].data = row_of_zero.data();
+  (*find_family(*ConfigView::parse(R"({"model_type": "gpt2"})", "test")))->embed(pass, {rows, w.vectors});
 }
 
 // Logits of the last of six tokens: five as a prompt and one decoded, with the given family.

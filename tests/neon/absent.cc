@@ -1,9 +1,10 @@
-// In place of what the Arm build leaves out: tokenizers and the files that are not GGUF say so.
+// In place of what the Arm build leaves out: tokenizers and the files that are not GGUF say so, io_uring is refused.
 #include <kvasir/tokenizer.h>
 
 #include "engine/gguf_tokenizer.h"
 #include "format/llama2c.h"
 #include "format/safetensors.h"
+#include "format/uring_queue.h"
 #include "token/model.h"
 
 namespace kvasir {
@@ -15,6 +16,11 @@ auto absent() { return fail("not in this build", "neon_receipts", "a GGUF file")
 
 Result<TensorDir> open_safetensors(const std::filesystem::path&) { return absent(); }
 Result<Llama2cFile> open_llama2c(const std::filesystem::path&) { return absent(); }
+
+std::optional<UringQueue> UringQueue::open() { return std::nullopt; }
+bool UringQueue::read(int, uint64_t, std::byte*, size_t, uint64_t) { return false; }
+UringQueue::Done UringQueue::wait() { return {}; }
+void UringQueue::Close::operator()(io_uring*) const {}
 
 bool has_tokenizer(const GgufMetadata&) { return false; }
 Result<std::shared_ptr<const Tokenizer>> open_gguf_tokenizer(const std::filesystem::path&) { return absent(); }

@@ -75,7 +75,8 @@ std::vector<TensorSpec> layer_table(const ModelConfig& c, int l) {
 
 TensorTable tensor_table(const ModelConfig& c) {
   TensorTable table;
-  table.embed = {{"wte.weight", {c.vocab, c.hidden}}, {"wpe.weight", {c.max_ctx, c.hidden}}};
+  table.embed = {{"wte.weight", {c.vocab, c.hidden}},
+                 {.name = "wpe.weight", .shape = {c.max_ctx, c.hidden}, .by_position = true}};
   for (int l = 0; l < c.layers; ++l) table.layers.push_back(layer_table(c, l));
   table.head = {{"ln_f.weight", {c.hidden}},
                 {"ln_f.bias", {c.hidden}},
@@ -84,8 +85,8 @@ TensorTable tensor_table(const ModelConfig& c) {
 }
 
 void embed(Pass& pass, const Weights& w) {
-  embed_rows(pass, w.mat(kTokens), pass.x);
-  add_position_rows(pass, w.mat(kPositions), pass.x);
+  embed_rows(w.mat(kTokens), pass.x);
+  add_rows(pass, w.mat(kPositions), pass.x);
 }
 
 void layer(Pass& pass, int l, const Weights& w) {

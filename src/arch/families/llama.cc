@@ -71,7 +71,7 @@ TensorTable tensor_table(const ModelConfig& c, std::vector<TensorSpec> (*layer)(
 
 TensorTable tensor_table(const ModelConfig& c) { return tensor_table(c, layer_table); }
 
-void embed(Pass& pass, const Weights& w) { embed_rows(pass, w.mat(0), pass.x); }
+void embed(Pass& pass, const Weights& w) { embed_rows(w.mat(0), pass.x); }
 
 void layer(Pass& pass, int l, const Weights& w) {
   const ModelConfig& c = pass.config();

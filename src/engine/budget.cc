@@ -1,0 +1,47 @@
+// The arithmetic of promises.
+#include "engine/budget.h"
+
+#include <limits>
+#include <numeric>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace kvasir {
+
+std::string in_mb(size_t bytes) { return fmt::format("{:.1f} MB", static_cast<double>(bytes) / 1e6); }
+
+Budget::Share::~Share() {
+  const std::lock_guard lock(budget_->mutex_);
+  budget_->taken_[owner_] -= bytes_;
+}
+
+// Requires: the lock.
+size_t Budget::taken() const {
+  return std::accumulate(taken_.begin(), taken_.end(), size_t{0},
+                         [](size_t sum, const auto& owner) { return sum + owner.second; });
+}
+
+size_t Budget::left() const {
+  if (!limited()) return std::numeric_limits<size_t>::max();
+  const std::lock_guard lock(mutex_);
+  return bytes_ - taken();
+}
+
+Result<Budget::SharePtr> Budget::take(size_t bytes, const std::string& owner, const std::string& what,
+                                      const std::string& hint) {
+  const std::lock_guard lock(mutex_);
+  const size_t left = limited() ? bytes_ - taken() : bytes;
+  if (bytes > left) {
+    std::vector<std::string> others;
+    for (const auto& [name, held] : taken_)
+      if (held > 0) others.push_back(fmt::format("{} {}", name, in_mb(held)));
+    return fail(fmt::format("{} {} B, {} B of the {} B for this run are left ({})", what, bytes, left, bytes_,
+                            others.empty() ? "all of it" : fmt::format("{}", fmt::join(others, ", "))),
+                "--ram", hint);
+  }
+  taken_[owner] += bytes;
+  return SharePtr(new Share(shared_from_this(), owner, bytes));
+}
+
+}  // namespace kvasir

@@ -1,0 +1,191 @@
+// What is read by whom.
+#include "format/background_reader.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <system_error>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/system.h"
+
+namespace kvasir {
+namespace {
+
+constexpr size_t kAlign = BackgroundReader::kAlign;
+constexpr size_t kBlockBytes = size_t{1} << 20;
+constexpr size_t kSpareBytes = size_t{256} << 20;  // of unused memory that the page cache must leave alone
+
+}  // namespace
+
+struct FileBlock {
+  const MappedFile* file;
+  uint64_t offset;
+  size_t bytes;
+  std::byte* out;
+  size_t read;  // index of the FileRead
+
+  /// The same past the page cache: whole blocks of the disk.
+  FileBlock whole() const {
+    const size_t lead = offset % kAlign;
+    return {file, offset - lead, (lead + bytes + kAlign - 1) / kAlign * kAlign, out - lead, read};
+  }
+};
+
+/// What became of a job: of several failures the one that comes first in the files, whichever ended first.
+class ReadOutcome {
+ public:
+  void note(const FileBlock& block, Result<void> result) {
+    if (result) return;
+    const std::lock_guard lock(mutex_);
+    const std::pair place{block.read, block.offset};
+    if (failure_ && place_ < place) return;
+    place_ = place;
+    failure_ = BackgroundReader::Failure{block.read, block.offset, std::move(result).error()};
+    failed_ = true;
+  }
+  bool failed() const { return failed_; }
+  std::optional<BackgroundReader::Failure> failure() { return std::move(failure_); }
+
+ private:
+  std::mutex mutex_;
+  std::pair<size_t, uint64_t> place_;
+  std::optional<BackgroundReader::Failure> failure_;
+  std::atomic<bool> failed_ = false;
+};
+
+namespace {
+
+/// Through the page cache.
+Result<void> read_cached(const FileBlock& block) { return block.file->read_at(block.offset, {block.out, block.bytes}); }
+
+/// Leaves the page cache as it is where the file system cannot read past it; says what is wrong if something is.
+Result<void> read_and_forget(const FileBlock& block) {
+  KVASIR_CHECK(read_cached(block));
+  ::posix_fadvise(block.file->fd(), static_cast<off_t>(block.offset), static_cast<off_t>(block.bytes),
+                  POSIX_FADV_DONTNEED);
+  return {};
+}
+
+/// Whether a read of block.whole() that gave `got` bytes (or an error, below 0) has all of the block.
+bool is_whole(const FileBlock& block, int64_t got) {
+  return got >= static_cast<int64_t>(block.offset - block.whole().offset + block.bytes);
+}
+
+Result<void> read_direct(const FileBlock& block) {
+  const FileBlock whole = block.whole();
+  if (is_whole(block, ::pread(block.file->direct_fd(), whole.out, whole.bytes, static_cast<off_t>(whole.offset))))
+    return {};
+  return read_and_forget(block);
+}
+
+bool submit(UringQueue& uring, const FileBlock& block, size_t tag) {
+  const FileBlock whole = block.whole();
+  return uring.read(block.file->direct_fd(), whole.offset, whole.out, whole.bytes, tag);
+}
+
+}  // namespace
+
+BackgroundReader::BackgroundReader(size_t total, const Options& options) : total_(total), options_(options) {}
+
+Result<std::unique_ptr<BackgroundReader>> BackgroundReader::create(size_t total, const Options& options) {
+  std::unique_ptr<BackgroundReader> reader(new BackgroundReader(total, options));
+  if (options.io_uring) reader->uring_ = UringQueue::open();
+  try {
+    reader->thread_ = std::thread([raw = reader.get()] { raw->work(); });
+  } catch (const std::system_error& error) {
+    return fail(fmt::format("no thread to read weights with: {}", error.what()), "streamed weights",
+                "--weights mapped");
+  }
+  return reader;
+}
+
+BackgroundReader::~BackgroundReader() {
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  changed_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+// One byte of a block stands for all: asking for every page would take a quarter of the time of copying it.
+void BackgroundReader::start(const std::vector<FileRead>& reads) {
+  cached_.clear();
+  on_disk_.clear();
+  for (size_t i = 0; i < reads.size(); ++i)
+    for (size_t done = 0; done < reads[i].bytes;) {
+      const uint64_t offset = reads[i].offset + done;
+      const size_t bytes = std::min<size_t>(reads[i].bytes - done, kBlockBytes - offset % kBlockBytes);
+      const FileBlock block{reads[i].file, offset, bytes, reads[i].out + done, i};
+      (reads[i].file->cached(offset + bytes / 2) ? cached_ : on_disk_).push_back(block);
+      done += bytes;
+    }
+  outcome_ = std::make_unique<ReadOutcome>();
+  if (on_disk_.empty()) return;
+  {
+    const std::lock_guard lock(mutex_);
+    working_ = true;
+  }
+  changed_.notify_all();
+}
+
+bool BackgroundReader::idle() const { return on_disk_.empty(); }
+
+tl::expected<void, BackgroundReader::Failure> BackgroundReader::wait(ThreadPool& pool) {
+  if (outcome_ == nullptr) return {};
+  pool.run(static_cast<int>(cached_.size()), [&](int i, int) {
+    const FileBlock& block = cached_[static_cast<size_t>(i)];
+    outcome_->note(block, read_cached(block));
+  });
+  {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return !working_; });
+  }
+  auto failure = std::exchange(outcome_, nullptr)->failure();
+  if (failure) return tl::unexpected(std::move(*failure));
+  return {};
+}
+
+void BackgroundReader::work() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    changed_.wait(lock, [this] { return working_ || stop_; });
+    if (stop_) return;
+    lock.unlock();
+    read_from_disk(on_disk_, *outcome_);
+    lock.lock();
+    working_ = false;
+    changed_.notify_all();
+  }
+}
+
+bool BackgroundReader::may_stay_cached() const {
+  return options_.keep_cached ? *options_.keep_cached : unused_memory_bytes() > total_ + kSpareBytes;
+}
+
+// What may stay cached is read in order: the system then reads far ahead, and keeps the file in large pieces.
+void BackgroundReader::read_from_disk(const std::vector<FileBlock>& blocks, ReadOutcome& outcome) {
+  const bool keep = may_stay_cached();
+  const auto reap = [&] {
+    const UringQueue::Done done = uring_->wait();
+    const FileBlock& block = blocks[done.tag];
+    if (!is_whole(block, done.result)) outcome.note(block, read_and_forget(block));
+  };
+  for (size_t i = 0; i < blocks.size() && !outcome.failed(); ++i) {
+    const FileBlock& block = blocks[i];
+    if (keep || block.file->direct_fd() < 0) {
+      outcome.note(block, keep ? read_cached(block) : read_and_forget(block));
+      continue;
+    }
+    if (uring_ && uring_->full()) reap();
+    if (!uring_ || !submit(*uring_, block, i)) outcome.note(block, read_direct(block));
+  }
+  while (uring_ && !uring_->idle()) reap();
+}
+
+}  // namespace kvasir

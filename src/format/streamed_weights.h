@@ -1,0 +1,70 @@
+// Weights that are read again in every pass: two slots of memory, one in use while the other is filled.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "base/buffer.h"
+#include "format/background_reader.h"
+#include "format/weight_source.h"
+
+namespace kvasir {
+
+class StreamedWeights final : public WeightSource {
+ public:
+  /// Begins to read the first group. `total` is what total_bytes() gives. Errors: no memory, no thread.
+  static Result<std::unique_ptr<WeightSource>> open(std::shared_ptr<const TensorDir> dir, WeightUse use, size_t total,
+                                                    BackgroundReader::Options options = {});
+
+  std::unique_lock<std::mutex> begin_pass() override { return std::unique_lock(one_pass_); }
+  Result<std::span<const std::byte* const>> acquire(int group, int next, ThreadPool& pool) override;
+  void release(int group) override;
+  Result<void> copy(const TensorInfo& table, uint64_t begin, std::span<std::byte> out) const override;
+
+  size_t resident_bytes() const override { return slots_[0].memory.bytes() + slots_[1].memory.bytes(); }
+  size_t total_bytes() const override { return total_; }
+  WeightMode mode() const override { return WeightMode::streamed; }
+  int groups() const override { return static_cast<int>(use_.groups.size()); }
+
+ private:
+  // Consecutive bytes of a file, and where in a slot they go.
+  struct Extent {
+    const MappedFile* file;
+    uint64_t offset;
+    size_t bytes, at;
+  };
+  // How a group lies in a slot.
+  struct Placement {
+    std::vector<Extent> extents;
+    std::vector<size_t> parts;  // where each one is; of an absent one: anything
+    size_t bytes = 0;
+  };
+  struct Slot {
+    Buffer memory;
+    int group = -1;  // what is there, or being read; -1: nothing of use
+    bool held = false;
+    std::vector<const std::byte*> pointers;
+  };
+
+  StreamedWeights(std::shared_ptr<const TensorDir> dir, WeightUse use, size_t total);
+  static Placement place(const TensorDir& dir, const std::vector<TensorPart>& group);
+  std::string tensor_at(int group, const Extent& extent, uint64_t offset) const;
+  void start(Slot& slot, int group);
+  void cancel();
+  Slot* slot_of(int group);
+  Result<void> finish(ThreadPool& pool);
+
+  std::shared_ptr<const TensorDir> dir_;
+  WeightUse use_;
+  size_t total_;
+  std::vector<Placement> placements_;  // [groups]
+  std::mutex one_pass_;
+  std::array<Slot, 2> slots_;
+  Slot* reading_ = nullptr;                   // the slot that the reader fills now
+  std::unique_ptr<BackgroundReader> reader_;  // after the slots: its thread ends before they are freed
+};
+
+}  // namespace kvasir
