@@ -7,3 +7,23 @@ set_tests_properties(e2e.smollm2_memory PROPERTIES LABELS slow SKIP_RETURN_CODE 
 add_test(NAME e2e.bench_compare COMMAND ${PYTHON3} ${PROJECT_SOURCE_DIR}/tests/e2e/bench_compare.py
   --program $<TARGET_FILE:kvasir>)
 set_tests_properties(e2e.bench_compare PROPERTIES LABELS golden TIMEOUT 300 ENVIRONMENT PYTHONDONTWRITEBYTECODE=1)
+# A preload that makes reads fail; sanitizers bring preloads of their own.
+if(NOT CMAKE_CXX_FLAGS MATCHES "-fsanitize")
+  add_library(faulty_io MODULE ${PROJECT_SOURCE_DIR}/tests/e2e/faulty_io.cc)
+  set_target_properties(faulty_io PROPERTIES PREFIX "")
+  add_test(NAME e2e.io_faults COMMAND ${PYTHON3} ${PROJECT_SOURCE_DIR}/tests/e2e/io_faults.py
+    --program $<TARGET_FILE:kvasir> --preload $<TARGET_FILE:faulty_io>)
+  set_tests_properties(e2e.io_faults PROPERTIES LABELS slow TIMEOUT 120 ENVIRONMENT PYTHONDONTWRITEBYTECODE=1)
+endif()
+add_test(NAME e2e.memory_over_time COMMAND ${PYTHON3} ${PROJECT_SOURCE_DIR}/bench/memory_over_time
+  --kvasir $<TARGET_FILE:kvasir> --model ${PROJECT_SOURCE_DIR}/models/tales --out ${CMAKE_BINARY_DIR}/memory_over_time
+  -- -p Hello -n 8 --greedy)
+set_tests_properties(e2e.memory_over_time PROPERTIES LABELS fast TIMEOUT 60)
+add_executable(budget_runs ${PROJECT_SOURCE_DIR}/tests/e2e/budget_runs.cc)
+target_include_directories(budget_runs PRIVATE ${PROJECT_SOURCE_DIR}/src)
+target_link_libraries(budget_runs PRIVATE kvasir_lib fmt::fmt)
+target_compile_options(budget_runs PRIVATE -O1)
+if(NOT CMAKE_CXX_FLAGS MATCHES "-fsanitize")  # which have their own idea of memory
+  add_test(NAME e2e.budget_runs COMMAND budget_runs ${PROJECT_SOURCE_DIR}/models/tales 27000000 60 1)
+  set_tests_properties(e2e.budget_runs PROPERTIES LABELS slow TIMEOUT 300)
+endif()

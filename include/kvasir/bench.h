@@ -14,6 +14,7 @@ struct BenchOptions {
   int prompt = 512;    ///< tokens of the prefill test; 0: none
   int generate = 128;  ///< tokens of the decode test; 0: none
   int depth = 0;       ///< positions filled before either test
+  int batch = 1;       ///< sequences in every step, each with its own tokens of these lengths
   int repeats = 5;
   std::vector<int> threads;  ///< empty: the default
   int prefill_chunk = 256;
@@ -22,11 +23,11 @@ struct BenchOptions {
   std::function<void(const std::string&)> progress;
 };
 
-/// One line of the table, named as llama-bench names it: pp512, tg128; pp512@d4096 when deep.
+/// One line of the table, named as llama-bench names it: pp512, tg128; pp512@d4096 when deep; tg128x8 for a batch of 8.
 struct BenchTest {
   std::string name;
-  int threads = 0;
-  double tok_s_median = 0, tok_s_min = 0, tok_s_max = 0;
+  int threads = 0, batch = 1;
+  double tok_s_median = 0, tok_s_min = 0, tok_s_max = 0;  ///< tokens of all sequences together
   double tok_s_mean = 0, tok_s_stddev = 0;  ///< of a sample: divided by repeats - 1; 0 for a single repeat
   /// Of this machine's measured limit: arithmetic of the weights' kind for prefill, memory reads for decode.
   double fraction_of_limit = 0;
@@ -40,7 +41,7 @@ struct BenchReport {
   std::vector<BenchTest> tests;
 };
 
-/// Each test runs once untimed, then `repeats` times in the same session, taken back to `depth` in between: as in
+/// Each test runs once untimed, then `repeats` times in the same sessions, taken back to `depth` in between: as in
 /// llama-bench, memory is there and warm. What growing costs, measure_steps shows.
 /// Errors: the verification failed ("speeds are not shown"), lengths that do not fit the context.
 Result<BenchReport> bench(const std::shared_ptr<const Model>& model, const BenchOptions& options);

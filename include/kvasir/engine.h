@@ -14,18 +14,21 @@
 
 namespace kvasir {
 
+class BudgetShare;
 class Layout;
 struct LayoutInfo;
 struct EngineImpl;
 
 struct EngineOptions {
-  int threads = 0;          ///< 0: min(CPU affinity, cgroup quota, physical cores)
-  int prefill_chunk = 256;  ///< prompt tokens of one sequence in one pass; results do not depend on it
+  int threads = 0;  ///< 0: min(CPU affinity, cgroup quota, physical cores)
+  /// Tokens in one pass, over all sequences (at least one of each); results do not depend on it. A small budget of
+  /// memory makes it smaller.
+  int prefill_chunk = 256;
 };
 
 struct SessionOptions {
   std::string layout = "grow";  ///< a name of `kvasir plan --help`'s list
-  int ctx = 0;                  ///< the most positions; 0: the model's own limit
+  int ctx = 0;                  ///< the most positions; 0: the model's own limit, or what the budget has room for
   std::string kv_type_k = "f32", kv_type_v = "f32";
 };
 
@@ -62,6 +65,7 @@ class Session {
   friend class Engine;
   friend struct EngineImpl;
   Session() = default;
+  std::unique_ptr<BudgetShare> share_;
   std::unique_ptr<Layout> cache_;
   std::vector<int> tokens_;
   int ctx_ = 0, reached_ = 0;  // the most positions allowed; made room for so far
@@ -94,7 +98,8 @@ class Engine {
   /// The CPU path in use: "avx512".
   std::string cpu() const;
 
-  /// Errors: unknown layout or type, ctx above the model's limit, no memory.
+  /// Under a budget (ModelOptions::ram) the session is promised all that its ctx may take, so that what runs goes on.
+  /// Errors: unknown layout or type, ctx above the model's limit, no memory, more than the budget has left.
   Result<Session> open_session(const SessionOptions& options = {}) const;
   /// The same with a layout of the caller's own, registered or not; options.layout is not looked at.
   Result<Session> open_session(const LayoutInfo& layout, const SessionOptions& options) const;

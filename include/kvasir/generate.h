@@ -2,11 +2,13 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include <kvasir/engine.h>
+#include <kvasir/rss.h>
 
 namespace kvasir {
 
@@ -16,6 +18,7 @@ struct GenerateOptions {
   std::vector<std::string> stop;  ///< the text ends before the first of these
   bool ignore_eos = false;
   bool receipt = false;  ///< needs the model's fingerprint, which reads all weights once
+  bool rss = false;      ///< split the resident set at the end, which looks at every page of the process
   /// Called with whole UTF-8 characters as they come; false ends the generation (reason "cancelled").
   std::function<bool(std::string_view)> on_text;
 };
@@ -26,6 +29,7 @@ struct GenStats {
   double decode_tok_s = 0;   ///< tokens after the first over their time; 0 when there was one
   CacheStats cache;
   size_t peak_rss_bytes = 0, weights_bytes = 0;
+  std::optional<RssByOwner> rss;  ///< when asked for, and the system tells
   int threads = 0;
   std::string cpu, weights;
 };

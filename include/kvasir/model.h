@@ -12,14 +12,22 @@
 
 namespace kvasir {
 
+class Budget;
+class BudgetShare;
 class Network;
+struct Family;
+struct ModelConfig;
+struct TensorDir;
 
 struct ModelOptions {
   /// "resident", "mapped", "streamed" (read again in every pass, two layers in memory), or "auto": resident if they fit
   /// half of the free memory, else mapped.
   std::string weights = "auto";
-  std::string tokenizer;         ///< a tokenizer file; empty: the one inside or beside the model
-  bool with_tokenizer = true;    ///< false: only token ids are needed
+  std::string tokenizer;       ///< a tokenizer file; empty: the one inside or beside the model
+  bool with_tokenizer = true;  ///< false: only token ids are needed
+  /// Bytes that the process may hold in all: weights, KV, activations, tokenizer, code; 0: no limit. What would not fit
+  /// is refused before it is allocated, and "auto" weights are then resident or streamed.
+  size_t ram = 0;
 };
 
 /// How to choose a token from logits. The order is: repetition penalty, top-k, top-p, min-p, temperature.
@@ -33,13 +41,14 @@ struct SamplingParams {
   uint64_t seed = 0;
 };
 
-/// A model's numbers. Bytes are exact.
+/// A model's numbers. Bytes of weights are exact.
 struct ModelInfo {
   std::string name, path, family, weight_type;
   int layers = 0, hidden = 0, heads = 0, kv_heads = 0, head_dim = 0, ffn = 0, vocab = 0, max_ctx = 0;
   int64_t parameters = 0;
   size_t weights_bytes = 0;
-  std::string weights_mode;  ///< "resident", "mapped" or "streamed"
+  size_t tokenizer_bytes = 0;  ///< heap that building it took, as malloc counts it; 0: not known, or no tokenizer
+  std::string weights_mode;    ///< "resident", "mapped" or "streamed"
   std::optional<int> bos;
   std::vector<int> eos;
 };
@@ -62,9 +71,20 @@ class Model {
   Result<std::string> fingerprint() const;
 
   const Network& network() const { return *network_; }
+  /// The files that hold its weights.
+  const std::vector<std::string>& files() const { return files_; }
+  /// What is promised of ModelOptions::ram.
+  const std::shared_ptr<Budget>& budget() const { return budget_; }
 
  private:
   Model();
+  /// Takes from the budget for as long as the model lives.
+  Result<void> take(size_t bytes, const std::string& owner);
+  Result<void> open_tokenizer(const std::string& file);
+  Result<void> load_weights(const Family& family, const ModelConfig& config, std::shared_ptr<const TensorDir> dir,
+                            const ModelOptions& options);
+  std::shared_ptr<Budget> budget_;
+  std::vector<std::unique_ptr<BudgetShare>> shares_;  // before the network: what was promised goes after it
   std::unique_ptr<Network> network_;
   std::shared_ptr<const Tokenizer> tokenizer_;
   SamplingParams sampling_;

@@ -15,7 +15,27 @@ struct PlanRequest {
   int chat = 0;                 ///< positions that a sequence uses; 0: all of ctx
   size_t ram = 0;               ///< bytes for the whole run, 0: none given
   size_t kv_ram = 0;            ///< bytes for the cache alone, 0: none given
+  int threads = 0;              ///< that will run it; 0: the default
+  int prefill_chunk = 256;      ///< tokens that it will run in one pass at most
   std::string dtype;            ///< weight type for a bare config; empty: the config's own, else f16
+};
+
+/// A way to hold the weights within PlanRequest::ram.
+struct WeightChoice {
+  std::string mode;          ///< "resident" or "streamed"; mapped pages come and go as the system likes
+  size_t weights_bytes = 0;  ///< in memory at once
+  size_t left = 0;           ///< for sequences, after weights, tokenizer, activations and code; 0: it does not fit
+  int positions = 0;         ///< that one sequence may have alone, at most the context
+  int64_t users = 0;         ///< sequences of `chat` positions at once
+  size_t disk_bytes = 0;     ///< read again for every pass
+};
+
+/// What is left by the chosen way, as positions of another KV type.
+struct KvChoice {
+  std::string kv_type;
+  size_t bytes_per_token = 0;
+  int positions = 0;
+  int64_t users = 0;
 };
 
 struct PlanReport {
@@ -25,18 +45,25 @@ struct PlanReport {
   size_t kv_bytes = 0;            ///< held by one sequence of `chat` positions
   size_t kv_peak_bytes = 0;       ///< the most on the way there, old + new while growing
   size_t weights_bytes = 0;
-  size_t read_bytes_per_token = 0;       ///< weights that one decode step reads, its KV rows included
-  int64_t users_that_fit = -1;           ///< sequences at once in ram or kv_ram; -1: neither was given
+  size_t read_bytes_per_token = 0;  ///< weights that one decode step reads, its KV rows included
+  int64_t users_that_fit = -1;      ///< sequences at once in ram or kv_ram; -1: neither was given
+  // With PlanRequest::ram:
+  size_t activation_bytes = 0, tokenizer_bytes = 0, process_bytes = 0;
+  int prefill_chunk = 0;     ///< tokens a pass, the asked one or as many as the budget allows
+  std::string weights_mode;  ///< what a run chooses; empty: nothing fits
+  std::vector<WeightChoice> choices;
+  std::vector<KvChoice> kv_types;
+  std::vector<std::string> files;        ///< the weights', empty for a bare config
   std::vector<std::string> explanation;  ///< the multiplications, one a line
 };
-
-/// What a run takes besides weights and KV: activations, scratch, tokenizer, code. A promise, not a measurement.
-inline constexpr size_t kRunOverheadBytes = size_t{64} << 20;
 
 /// Errors: an architecture that is not supported (named), a bad config, a context above the model's limit.
 Result<PlanReport> plan(const PlanRequest& request);
 
 /// Bytes per second that this machine reads from memory with so many threads, measured now (about 0.2 s).
 Result<double> measure_read_bandwidth(int threads);
+/// Bytes per second that this file's disk gives past the page cache, measured now (at most 0.3 s). Errors: a file
+/// system that cannot read that way, a file that cannot be read.
+Result<double> measure_disk_bandwidth(const std::string& file);
 
 }  // namespace kvasir

@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 
 #include "arch/blocks.h"
+#include "arch/footprint.h"
 #include "base/float_env.h"
 
 namespace kvasir {
@@ -59,19 +60,13 @@ Result<Network::Group> Network::bind(const std::vector<TensorSpec>& specs, const
 WeightUse Network::weight_use(WeightMode mode) {
   WeightUse use;
   use.tables = groups_.front().infos;
-  size_t largest = 1;
   for (size_t l = 0; l < static_cast<size_t>(config_.layers); ++l) {
     auto& parts = use.groups.emplace_back();
-    size_t bytes = 0;
-    for (const TensorInfo* info : groups_[l + 1].infos) {
-      parts.push_back(TensorPart::all_of(info));
-      bytes += parts.back().bytes;
-    }
-    largest = std::max(largest, bytes);
+    for (const TensorInfo* info : groups_[l + 1].infos) parts.push_back(TensorPart::all_of(info));
   }
   const Matrix& head = groups_.back().matrices.back();
   const bool sliced = mode == WeightMode::streamed && !head.conv1d && head.pair_dim == 0;
-  const auto fit = std::max<int64_t>(16, static_cast<int64_t>(largest / head.row_bytes()) / 16 * 16);
+  const auto fit = std::max<int64_t>(16, static_cast<int64_t>(largest_layer_bytes() / head.row_bytes()) / 16 * 16);
   for (int64_t begin = 0; begin < head.rows; begin += slices_.back().matrix.rows) {
     Slice& slice = slices_.emplace_back(begin, head);
     if (sliced) slice.matrix.rows = std::min(fit, head.rows - begin);
@@ -118,6 +113,16 @@ size_t Network::weights_bytes() const {
   size_t total = source_->total_bytes();
   for (const Group& group : groups_) total += group.vector_bytes;
   return total;
+}
+
+size_t Network::largest_layer_bytes() const {
+  size_t largest = 0;
+  for (size_t l = 1; l + 1 < groups_.size(); ++l) {
+    size_t bytes = 0;
+    for (const TensorInfo* info : groups_[l].infos) bytes += info != nullptr ? info->bytes : 0;
+    largest = std::max(largest, bytes);
+  }
+  return largest;
 }
 
 int64_t Network::parameters() const {
@@ -180,22 +185,6 @@ Result<void> Network::check(std::span<const BatchItem> items) const {
   return {};
 }
 
-// The widest layer's temporaries, the residual stream, the RoPE tables and the normed rows of the head.
-size_t Network::workspace_floats(int tokens) const {
-  const ModelConfig& c = config_;
-  const int64_t q = int64_t{c.heads} * c.head_dim;
-  const int64_t layer = 4 * int64_t{c.hidden} + 2 * q + 2 * int64_t{c.kv_dim()} + 2 * int64_t{c.ffn} + q;
-  const int64_t always = 3 * int64_t{c.hidden} + 2 * int64_t{c.head_dim};
-  return Workspace::floats_for(tokens, layer + always) + 64 * 16;
-}
-
-int64_t Network::scratch_floats() const {
-  int64_t cols = 1;
-  for (const Group& group : groups_)
-    for (const Matrix& m : group.matrices) cols = std::max(cols, m.cols);
-  return std::max(cols * kPanelRows, attend_scratch_floats(config_.head_dim, config_.group(), kMaxAttendTokens));
-}
-
 namespace {
 
 // Rows of the pass whose logits are wanted.
@@ -220,9 +209,9 @@ Result<void> Network::forward(std::span<const BatchItem> items, Compute& compute
     KVASIR_TRY(auto plan, item.cache->plan(item.first + static_cast<int>(item.tokens.size())));
     plans.push_back(std::move(plan));
   }
-  KVASIR_CHECK(workspace.reserve(workspace_floats(tokens) +
+  KVASIR_CHECK(workspace.reserve(workspace_floats(config_, tokens) +
                                  static_cast<size_t>(attend_state_floats(config_, items, compute.threads()))));
-  KVASIR_CHECK(compute.reserve_scratch(scratch_floats()));
+  KVASIR_CHECK(compute.reserve_scratch(scratch_floats(config_)));
   if (integer_cols_ > 0) KVASIR_CHECK(compute.reserve_acts(tokens, integer_cols_));
   for (size_t i = 0; i < items.size(); ++i) items[i].cache->apply(std::move(plans[i]));
 

@@ -58,6 +58,8 @@ class Network {
   int64_t parameters() const;
   /// Bytes of all tensors as stored, one that serves twice counted once.
   size_t weights_bytes() const;
+  /// Bytes of the largest layer's matrices.
+  size_t largest_layer_bytes() const;
   /// XXH3-128 over config and tensors in name order, 32 hex digits; reads all weights.
   Result<std::string> fingerprint() const;
 
@@ -104,8 +106,6 @@ class Network {
   Result<void> run_layers(Pass& pass, bool logits) const;
   Result<void> read_out(Pass& pass, std::span<const int> wanted, const Options& options, Output* out) const;
   Result<void> vocabulary_head(Pass& pass, const Rows& normed, std::span<const int> wanted, Output* out) const;
-  size_t workspace_floats(int tokens) const;
-  int64_t scratch_floats() const;
 
   const Family* family_ = nullptr;
   ModelConfig config_;

@@ -17,6 +17,7 @@ class Workspace {
   /// Makes the next passes fit: `floats` between two resets. Errors: no memory.
   Result<void> reserve(size_t floats) {
     if (floats * sizeof(float) > buffer_.bytes()) {
+      buffer_ = {};  // first, so that the two are never there together
       KVASIR_TRY(buffer_, Buffer::allocate(floats * sizeof(float), Owner::activations));
     }
     used_ = 0;

@@ -2,6 +2,7 @@
 #include "base/buffer.h"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <array>
 #include <atomic>
@@ -14,43 +15,58 @@
 namespace kvasir {
 namespace {
 
-constexpr size_t kPage = 4096, kHugePage = size_t{2} << 20;
+constexpr size_t kSmallestPage = 4096, kHugePage = size_t{2} << 20;
 
 std::array<std::atomic<size_t>, static_cast<size_t>(Owner::count_)> live;
 
 std::atomic<size_t>& counter(Owner owner) { return live[static_cast<size_t>(owner)]; }
+
+size_t page_bytes() {
+  static const size_t bytes = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  return bytes;
+}
+
+tl::unexpected<Error> no_memory(size_t bytes, int error) {
+  return fail(fmt::format("cannot map {} bytes: {}", bytes, std::strerror(error)), "memory",
+              "a shorter context, a narrower KV type or mapped weights");
+}
 
 }  // namespace
 
 Result<Buffer> Buffer::allocate(size_t bytes, Owner owner, bool huge) {
   Buffer buffer;
   if (bytes == 0) return buffer;
-  const size_t align = huge ? kHugePage : kPage;
-  const size_t mapped = (bytes + kPage - 1) / kPage * kPage + (huge ? kHugePage : 0);
-  void* base =
-      mapped < bytes ? MAP_FAILED : mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (base == MAP_FAILED)
-    return fail(fmt::format("cannot map {} bytes: {}", bytes, std::strerror(mapped < bytes ? ENOMEM : errno)), "memory",
-                "a shorter context, a narrower KV type or mapped weights");
-  const uintptr_t start = (reinterpret_cast<uintptr_t>(base) + align - 1) / align * align;
-  if (huge) madvise(base, mapped, MADV_HUGEPAGE);
+  const size_t guard = page_bytes(), align = huge ? kHugePage : guard;
+  if (bytes > SIZE_MAX / 2) return no_memory(bytes, ENOMEM);  // below, nothing overflows
+  const size_t usable = (bytes + align - 1) / align * align + (huge ? kHugePage : 0), mapped = usable + 2 * guard;
+  void* base = mmap(nullptr, mapped, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (base == MAP_FAILED) return no_memory(bytes, errno);
+  std::byte* const first = static_cast<std::byte*>(base) + guard;
+  if (mprotect(first, usable, PROT_READ | PROT_WRITE) != 0) {
+    const int error = errno;
+    munmap(base, mapped);
+    return no_memory(bytes, error);
+  }
+  if (huge) madvise(first, usable, MADV_HUGEPAGE);
   buffer.base_ = base;
   buffer.mapped_ = mapped;
-  buffer.data_ = reinterpret_cast<std::byte*>(start);
+  buffer.data_ = reinterpret_cast<std::byte*>((reinterpret_cast<uintptr_t>(first) + align - 1) / align * align);
   buffer.bytes_ = bytes;
   buffer.owner_ = owner;
   counter(owner) += bytes;
+  own_range(base, mapped, owner);
   return buffer;
 }
 
 Buffer::~Buffer() {
   if (base_ == nullptr) return;
+  disown_range(base_);
   munmap(base_, mapped_);
   counter(owner_) -= bytes_;
 }
 
 void Buffer::touch() {
-  for (size_t i = 0; i < bytes_; i += kPage) reinterpret_cast<volatile std::byte*>(data_)[i] = std::byte{0};
+  for (size_t i = 0; i < bytes_; i += kSmallestPage) reinterpret_cast<volatile std::byte*>(data_)[i] = std::byte{0};
 }
 
 size_t live_bytes(Owner owner) { return counter(owner); }

@@ -7,12 +7,12 @@
 
 #include <kvasir/result.h>
 
+#include "base/owned_ranges.h"
+
 namespace kvasir {
 
-/// Who holds a mapping. Every counter that Kvasir prints is a sum over these.
-enum class Owner { weights, kv, activations, count_ };
-
-/// A zero-filled anonymous mapping. Move-only; the destructor gives the pages back to the system.
+/// A zero-filled anonymous mapping. Move-only; the destructor gives the pages back to the system. A page on either side
+/// can be neither read nor written, so that the kernel never joins it with a neighbour and counts it by itself.
 class Buffer {
  public:
   Buffer() = default;
@@ -23,7 +23,8 @@ class Buffer {
   }
   ~Buffer();
 
-  /// `bytes` may be 0 (an empty buffer). `huge` asks for 2 MiB pages where the system gives them.
+  /// `bytes` may be 0 (an empty buffer). `huge` asks for 2 MiB pages where the system gives them,
+  /// the last one too, even if only part of it is asked for.
   static Result<Buffer> allocate(size_t bytes, Owner owner, bool huge = false);
 
   std::byte* data() const { return data_; }
@@ -42,7 +43,7 @@ class Buffer {
 
   std::byte* data_ = nullptr;  // inside the mapping, aligned to 64 bytes (2 MiB when huge)
   size_t bytes_ = 0;           // as asked for
-  void* base_ = nullptr;
+  void* base_ = nullptr;       // of the mapping, its first guard page
   size_t mapped_ = 0;
   Owner owner_ = Owner::activations;
 };

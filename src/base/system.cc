@@ -6,12 +6,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <set>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -57,16 +59,33 @@ double cgroup_cpus() {
   return quota > 0 && period > 0 ? quota / period : 0;
 }
 
-// A line of /proc/meminfo, in bytes; 0 when it cannot be read.
-size_t meminfo(std::string_view wanted) {
-  std::ifstream in("/proc/meminfo");
-  std::string key, unit;
-  size_t kib = 0;
-  while (in >> key >> kib) {
-    std::getline(in, unit);
-    if (key == wanted) return kib * 1024;
+// The number after `key` in a file of such lines; 0 when it cannot be read.
+size_t value_in(const char* path, std::string_view wanted) {
+  std::ifstream in(path);
+  std::string key, rest;
+  size_t value = 0;
+  while (in >> key >> value) {
+    std::getline(in, rest);
+    if (key == wanted) return value;
   }
   return 0;
+}
+
+// What the process's cgroup may still take (v2; v1 under the second name), the largest number if nothing limits it. Its
+// cache of files would go first.
+size_t cgroup_memory_left() {
+  for (const auto& [folder, most_file, used_file] :
+       {std::tuple{"/sys/fs/cgroup/", "memory.max", "memory.current"},
+        std::tuple{"/sys/fs/cgroup/memory/", "memory.limit_in_bytes", "memory.usage_in_bytes"}}) {
+    const std::string most = first_line((std::string(folder) + most_file).c_str());
+    const std::string used = first_line((std::string(folder) + used_file).c_str());
+    if (most.empty() || most == "max" || used.empty()) continue;
+    const size_t files = value_in((std::string(folder) + "memory.stat").c_str(), "inactive_file");
+    const size_t limit = std::strtoull(most.c_str(), nullptr, 10) + files;
+    const size_t taken = std::strtoull(used.c_str(), nullptr, 10);
+    return limit > taken ? limit - taken : 0;
+  }
+  return SIZE_MAX;
 }
 
 int physical_cores() {
@@ -130,8 +149,10 @@ size_t peak_rss_bytes() {
   return static_cast<size_t>(usage.ru_maxrss) * 1024;
 }
 
-size_t available_memory_bytes() { return meminfo("MemAvailable:"); }
-size_t unused_memory_bytes() { return meminfo("MemFree:"); }
+size_t available_memory_bytes() {
+  return std::min(value_in("/proc/meminfo", "MemAvailable:") * 1024, cgroup_memory_left());
+}
+size_t unused_memory_bytes() { return value_in("/proc/meminfo", "MemFree:") * 1024; }
 
 std::string cpu_model_name() {
   std::ifstream in("/proc/cpuinfo");

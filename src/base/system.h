@@ -24,7 +24,7 @@ int available_cpus();
 
 /// The most memory this process has held so far, in bytes (the kernel's ru_maxrss, as /usr/bin/time prints it).
 size_t peak_rss_bytes();
-/// Memory that the system could hand out now, in bytes (MemAvailable).
+/// Memory that the system could hand out to this process now, in bytes: MemAvailable, or what its cgroup leaves it.
 size_t available_memory_bytes();
 /// Memory that nobody uses now, not even as a cache of files, in bytes (MemFree).
 size_t unused_memory_bytes();

@@ -27,8 +27,16 @@ std::vector<const Command*> commands() {
 void ModelArgs::add(CLI::App& app) {
   app.add_option("MODEL,-m,--model", model, "a Hugging Face folder, a .gguf, a llama2.c .bin, or a name from models/")
       ->capture_default_str();
-  app.add_option("--weights", options.weights, "auto, resident, mapped, or streamed: two layers in memory")->capture_default_str();
+  app.add_option("--weights", options.weights, "auto, resident, mapped, or streamed: two layers in memory")
+      ->capture_default_str();
+  app.add_option("--ram", ram, "bytes that the whole run may hold: 512M, 8G, auto; what would not fit is refused");
   app.add_option("--tokenizer", options.tokenizer, "tokenizer file, where it is not beside the model");
+}
+
+Result<std::shared_ptr<const Model>> ModelArgs::open() const {
+  ModelOptions limited = options;
+  KVASIR_TRY(limited.ram, parse_ram(ram, "--ram"));
+  return Model::open(model, limited);
 }
 
 void add_kv_types(CLI::App& app, SessionOptions& session) {
@@ -42,7 +50,7 @@ void EngineArgs::add(CLI::App& app) {
   app.add_option("-t,--threads", engine.threads, "threads; 0: as many as this process may use cores");
   app.add_option("--prefill-chunk", engine.prefill_chunk, "prompt tokens in one pass")->capture_default_str();
   app.add_option("--cache", session.layout, "cache layout")->capture_default_str();
-  app.add_option("-c,--ctx", session.ctx, "the most positions; 0: the model's limit");
+  app.add_option("-c,--ctx", session.ctx, "the most positions; 0: the model's limit, or what --ram has room for");
   add_kv_types(app, session);
 }
 
@@ -109,6 +117,12 @@ Result<size_t> parse_bytes(const std::string& text, const std::string& flag) {
   return static_cast<size_t>(bytes);
 }
 
+Result<size_t> parse_ram(const std::string& text, const std::string& flag) {
+  if (text.empty()) return size_t{0};
+  if (text == "auto") return available_memory_bytes() / 4 * 3;
+  return parse_bytes(text, flag);
+}
+
 std::string provenance() {
   const std::time_t now = std::time(nullptr);
   char date[16];
@@ -122,6 +136,12 @@ std::string with_commas(uint64_t n) {
   return digits;
 }
 
+nlohmann::json to_json(const RssByOwner& rss) {
+  return {{"weights", rss.weights},     {"kv", rss.kv},        {"activations", rss.activations},
+          {"tokenizer", rss.tokenizer}, {"code", rss.code},    {"other", rss.other},
+          {"total", rss.total()},       {"kernel", rss.kernel}};
+}
+
 nlohmann::json to_json(const GenStats& s) {
   return {{"ttft_ms", s.ttft_ms},
           {"prefill_tok_s", s.prefill_tok_s},
@@ -133,6 +153,7 @@ nlohmann::json to_json(const GenStats& s) {
           {"kv_growths", s.cache.growths},
           {"kv_saturated", s.cache.saturated},
           {"peak_rss_bytes", s.peak_rss_bytes},
+          {"rss_bytes", s.rss ? to_json(*s.rss) : nlohmann::json()},
           {"weights_bytes", s.weights_bytes},
           {"threads", s.threads},
           {"cpu", s.cpu},

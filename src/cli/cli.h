@@ -26,12 +26,12 @@ struct Command {
 };
 std::vector<const Command*> commands();
 
-/// MODEL, --weights, --tokenizer.
+/// MODEL, --weights, --tokenizer, --ram.
 struct ModelArgs {
-  std::string model = "tales";
+  std::string model = "tales", ram;
   ModelOptions options;
   void add(CLI::App& app);
-  Result<std::shared_ptr<const Model>> open() const { return Model::open(model, options); }
+  Result<std::shared_ptr<const Model>> open() const;
 };
 
 /// --threads, --prefill-chunk, --cache, --ctx, --kv-type, -ctk, -ctv.
@@ -58,10 +58,14 @@ std::string not_negative(const std::string& text);
 /// "512M" to bytes: a number with K, M or G of 1,024. Errors: anything else.
 Result<size_t> parse_bytes(const std::string& text, const std::string& flag);
 
+/// The same, or "auto": three quarters of the memory that this machine, or the container, has available now. "" is 0.
+Result<size_t> parse_ram(const std::string& text, const std::string& flag);
+
 /// CPU model, date and command of a measurement, for plots and CSV.
 std::string provenance();
 /// "1,234,567"
 std::string with_commas(uint64_t n);
+nlohmann::json to_json(const RssByOwner& rss);
 nlohmann::json to_json(const GenStats& stats);
 void print_json(const nlohmann::json& json);
 

@@ -61,6 +61,7 @@ nlohmann::json bench_json(const BenchReport& r) {
   for (const BenchTest& t : r.tests)
     tests.push_back({{"name", t.name},
                      {"threads", t.threads},
+                     {"batch", t.batch},
                      {"tok_s_median", t.tok_s_median},
                      {"tok_s_min", t.tok_s_min},
                      {"tok_s_max", t.tok_s_max},
@@ -113,6 +114,8 @@ void add(CLI::App& app, Run* run_command) {
   app.add_option("-p,--prompt", a->bench.prompt, "tokens of the prefill test; 0: none")->capture_default_str();
   app.add_option("-n,--predict", a->bench.generate, "tokens of the decode test; 0: none")->capture_default_str();
   app.add_option("-d,--depth", a->bench.depth, "positions filled before")->capture_default_str();
+  app.add_option("-b,--batch", a->bench.batch, "sequences in every step; tok/s counts all of them")
+      ->capture_default_str();
   app.add_option("-r,--repeats", a->bench.repeats, "how often each is measured")->capture_default_str();
   app.add_option("-t,--threads", a->bench.threads, "thread counts")->delimiter(',');
   app.add_option("--cache", a->bench.session.layout, "cache layout")->capture_default_str();
@@ -123,7 +126,10 @@ void add(CLI::App& app, Run* run_command) {
   app.add_flag("--json", a->json, "one JSON object on stdout");
   app.footer(
       "Runs a 16-step verification first and shows no speed if it fails.\n\n"
-      "Examples:\n  kvasir bench tales -p 256 -n 64 -t 1,2\n  kvasir bench tales -p 64 -n 32 -d 512 --json\n"
+      "Tests are named as llama-bench names them: tg128; tg128x8 with a batch of 8; tg128x8@d512 with 512 tokens "
+      "before.\n\n"
+      "Examples:\n  kvasir bench tales -p 256 -n 64 -t 1,2\n  kvasir bench tales -p 64 -n 32 -b 8\n  kvasir bench "
+      "tales -p 64 -n 32 -d 512 --json\n"
       "  kvasir bench tales -p 256 -n 64 --plot plots\n  kvasir bench --limits");
   *run_command = [a] { return run(*a); };
 }

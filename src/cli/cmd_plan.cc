@@ -1,5 +1,7 @@
 // kvasir plan: what a run will take, before it starts.
+#include <algorithm>
 #include <cstdio>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -15,27 +17,96 @@ namespace {
 struct Args {
   PlanRequest request;
   std::string ram, kv_ram;
-  int threads = 0;
   bool explain = false, json = false;
 };
 
-void print_plan(const PlanReport& r, double limit, const Args& a) {
+/// Measured now: bytes a second.
+struct Rates {
+  double memory = 0;
+  std::optional<double> disk;  // none: no file, or one that cannot be read past the page cache
+};
+
+double limit(const PlanReport& r, const Rates& rates) {
+  return rates.memory / static_cast<double>(r.read_bytes_per_token);
+}
+
+/// Of this way to hold the weights. A streamed model waits for the slower of disk and memory.
+std::optional<double> limit(const WeightChoice& c, const PlanReport& r, const Rates& rates) {
+  if (c.disk_bytes == 0) return limit(r, rates);
+  if (!rates.disk) return std::nullopt;
+  return std::min(limit(r, rates), *rates.disk / static_cast<double>(c.disk_bytes));
+}
+
+void print_ram(const PlanReport& r, const Rates& rates, const Args& a) {
+  fmt::print("in {:<15} code {}, tokenizer {}, activations {} ({} tokens a pass, {} threads)\n", a.ram + " of memory",
+             with_commas(r.process_bytes), with_commas(r.tokenizer_bytes), with_commas(r.activation_bytes),
+             r.prefill_chunk, a.request.threads);
+  for (const WeightChoice& c : r.choices) {
+    const auto speed = limit(c, r, rates);
+    fmt::print("  {:<8} weights  {} B, {} B left: {} positions for one, {} sequences of {}{}{}\n", c.mode,
+               with_commas(c.weights_bytes), with_commas(c.left), c.positions, c.users, r.chat,
+               speed ? fmt::format(", at most {:.1f} tok/s", *speed) : "",
+               c.mode == r.weights_mode ? "  <- chosen" : "");
+  }
+  if (r.weights_mode.empty()) {
+    fmt::print("  nothing fits: a larger --ram\n");
+    return;
+  }
+  fmt::print("  then, by KV type (K and V)\n");
+  for (const KvChoice& k : r.kv_types)
+    fmt::print("    {:<5} {:>9} B a token: {} positions for one, {} sequences of {}\n", k.kv_type,
+               with_commas(k.bytes_per_token), k.positions, k.users, r.chat);
+  if (rates.disk)
+    fmt::print("  disk {:.2f} GB/s, memory {:.1f} GB/s, measured now\n", *rates.disk / 1e9, rates.memory / 1e9);
+}
+
+void print_plan(const PlanReport& r, const Rates& rates, const Args& a) {
   fmt::print("model              {} ({}, {} layers, {} heads, {} KV heads of {})\n", r.model, r.family, r.layers,
              r.heads, r.kv_heads, r.head_dim);
   fmt::print("weights            {} B\n", with_commas(r.weights_bytes));
   fmt::print("KV a token         {} B (K {}, V {})\n", with_commas(r.kv_bytes_per_token), r.kv_type_k, r.kv_type_v);
   fmt::print("KV a sequence      {} B for {} positions, layout {}, at the most {} B on the way\n",
              with_commas(r.kv_bytes), r.chat, r.layout, with_commas(r.kv_peak_bytes));
-  if (r.users_that_fit >= 0)
-    fmt::print("sequences at once  {} in {}\n", r.users_that_fit,
-               a.kv_ram.empty() ? a.ram + " (whole run)" : a.kv_ram + " of KV");
-  fmt::print("decode limit       {:.1f} tok/s: {} B read a token at this machine's memory bandwidth\n", limit,
+  if (!r.choices.empty())
+    print_ram(r, rates, a);
+  else if (r.users_that_fit >= 0)
+    fmt::print("sequences at once  {} in {} of KV\n", r.users_that_fit, a.kv_ram);
+  fmt::print("decode limit       {:.1f} tok/s: {} B read a token at this machine's memory bandwidth\n", limit(r, rates),
              with_commas(r.read_bytes_per_token));
   if (a.explain)
     for (const std::string& line : r.explanation) fmt::print("  {}\n", line);
 }
 
-nlohmann::json plan_json(const PlanReport& r, double limit) {
+template <class T>
+nlohmann::json or_null(const std::optional<T>& value) {
+  return value ? nlohmann::json(*value) : nlohmann::json();
+}
+
+nlohmann::json ram_json(const PlanReport& r, const Rates& rates) {
+  nlohmann::json modes = nlohmann::json::array(), types = nlohmann::json::array();
+  for (const WeightChoice& c : r.choices)
+    modes.push_back({{"mode", c.mode},
+                     {"weights_bytes", c.weights_bytes},
+                     {"left_bytes", c.left},
+                     {"positions", c.positions},
+                     {"users", c.users},
+                     {"limit_decode_tok_s", or_null(limit(c, r, rates))}});
+  for (const KvChoice& k : r.kv_types)
+    types.push_back({{"kv_type", k.kv_type},
+                     {"kv_bytes_per_token", k.bytes_per_token},
+                     {"positions", k.positions},
+                     {"users", k.users}});
+  return {{"process_bytes", r.process_bytes},
+          {"tokenizer_bytes", r.tokenizer_bytes},
+          {"activation_bytes", r.activation_bytes},
+          {"prefill_chunk", r.prefill_chunk},
+          {"weights_mode", r.weights_mode},
+          {"disk_bytes_s", or_null(rates.disk)},
+          {"modes", modes},
+          {"kv_types", types}};
+}
+
+nlohmann::json plan_json(const PlanReport& r, const Rates& rates) {
   return {{"model", r.model},
           {"kv_bytes_per_token", r.kv_bytes_per_token},
           {"kv_bytes", r.kv_bytes},
@@ -47,23 +118,25 @@ nlohmann::json plan_json(const PlanReport& r, double limit) {
           {"kv_type_v", r.kv_type_v},
           {"layout", r.layout},
           {"users_that_fit", r.users_that_fit < 0 ? nlohmann::json() : nlohmann::json(r.users_that_fit)},
-          {"limit_decode_tok_s", limit}};
+          {"limit_decode_tok_s", limit(r, rates)},
+          {"ram", r.choices.empty() ? nlohmann::json() : ram_json(r, rates)}};
 }
 
 Result<int> run(Args a) {
-  if (!a.ram.empty()) {
-    KVASIR_TRY(a.request.ram, parse_bytes(a.ram, "--ram"));
-  }
+  KVASIR_TRY(a.request.ram, parse_ram(a.ram, "--ram"));
   if (!a.kv_ram.empty()) {
     KVASIR_TRY(a.request.kv_ram, parse_bytes(a.kv_ram, "--kv-ram"));
   }
+  if (a.request.threads == 0) a.request.threads = default_threads();
   KVASIR_TRY(const PlanReport report, plan(a.request));
-  KVASIR_TRY(const double bandwidth, measure_read_bandwidth(a.threads == 0 ? default_threads() : a.threads));
-  const double limit = bandwidth / static_cast<double>(report.read_bytes_per_token);
+  Rates rates;
+  KVASIR_TRY(rates.memory, measure_read_bandwidth(a.request.threads));
+  if (!report.files.empty())
+    if (const auto disk = measure_disk_bandwidth(report.files.front())) rates.disk = *disk;
   if (a.json)
-    print_json(plan_json(report, limit));
+    print_json(plan_json(report, rates));
   else
-    print_plan(report, limit, a);
+    print_plan(report, rates, a);
   return kOk;
 }
 
@@ -75,9 +148,11 @@ void add(CLI::App& app, Run* run_command) {
   app.add_option("--chat", a->request.chat, "positions that a sequence uses; 0: all of --ctx");
   add_kv_types(app, a->request.session);
   app.add_option("--dtype", a->request.dtype, "weight type, for a bare config.json");
-  app.add_option("--ram", a->ram, "bytes for the whole run: 512M, 8G");
+  app.add_option("--ram", a->ram, "bytes for the whole run, 512M, 8G, auto: what fits, and how");
   app.add_option("--kv-ram", a->kv_ram, "bytes for the cache alone");
-  app.add_option("-t,--threads", a->threads, "threads that read memory; 0: as many as this process may use cores");
+  app.add_option("-t,--threads", a->request.threads,
+                 "threads that run it and read memory; 0: as many as this process may use cores");
+  app.add_option("--prefill-chunk", a->request.prefill_chunk, "tokens in one pass")->capture_default_str();
   app.add_flag("--explain", a->explain, "the multiplications");
   app.add_flag("--json", a->json, "one JSON object on stdout");
   std::string list = "Layouts:\n";
@@ -85,7 +160,7 @@ void add(CLI::App& app, Run* run_command) {
     list += fmt::format("  {:<8} {}\n           {}\n", info->name, info->summary, info->trade);
   app.footer(list +
              "\nExamples:\n  kvasir plan tales --ctx 512 --explain\n  kvasir plan config.json --cache dense --kv-ram "
-             "512M --chat 1024");
+             "512M --chat 1024\n  kvasir plan model.gguf --ram 300M --chat 1024");
   *run_command = [a] { return run(*a); };
 }
 

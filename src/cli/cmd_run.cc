@@ -50,10 +50,19 @@ SamplingParams sampling(const Args& a, const Model& model) {
   return p;
 }
 
+double mib(size_t bytes) { return static_cast<double>(bytes) / (1024.0 * 1024.0); }
+
+void print_rss(const RssByOwner& r) {
+  fmt::print(stderr,
+             "RSS         {:.1f} MiB at the end: weights {:.1f}, KV {:.1f}, activations {:.1f}, tokenizer {:.1f}, "
+             "code {:.1f}, other {:.1f}; the kernel counts {:.1f}\n",
+             mib(r.total()), mib(r.weights), mib(r.kv), mib(r.activations), mib(r.tokenizer), mib(r.code), mib(r.other),
+             mib(r.kernel));
+}
+
 void print_stats(const Generation& g, const SamplingParams& p) {
   const GenStats& s = g.stats;
   const CacheStats& c = s.cache;
-  const double mib = 1024.0 * 1024.0;
   fmt::print(stderr, "\n");
   fmt::print(stderr, "prompt      {} tokens, {:.1f} tok/s, first token after {:.1f} ms\n", g.prompt_tokens,
              s.prefill_tok_s, s.ttft_ms);
@@ -62,8 +71,9 @@ void print_stats(const Generation& g, const SamplingParams& p) {
   fmt::print(stderr, "KV cache    {} bytes ({}, {} positions, K {}, V {}), predicted {}, peak {}, grown {} times\n",
              with_commas(c.bytes), c.layout, c.capacity, c.kv_type_k, c.kv_type_v, with_commas(c.predicted_bytes),
              with_commas(c.peak_bytes), c.growths);
-  fmt::print(stderr, "weights     {:.1f} MiB, {}\n", static_cast<double>(s.weights_bytes) / mib, s.weights);
-  fmt::print(stderr, "peak RSS    {:.1f} MiB\n", static_cast<double>(s.peak_rss_bytes) / mib);
+  fmt::print(stderr, "weights     {:.1f} MiB, {}\n", mib(s.weights_bytes), s.weights);
+  fmt::print(stderr, "peak RSS    {:.1f} MiB\n", mib(s.peak_rss_bytes));
+  if (s.rss) print_rss(*s.rss);
   fmt::print(stderr, "ran on      {} threads, {}\n", s.threads, s.cpu);
   if (p.temperature > 0) fmt::print(stderr, "seed        {}\n", p.seed);
 }
@@ -93,6 +103,7 @@ Result<int> run(const Args& a) {
   options.stop = a.stop;
   options.ignore_eos = a.ignore_eos;
   options.receipt = a.receipt || a.json;
+  options.rss = a.stats || a.json;
   bool started = false;
   if (!a.json)
     options.on_text = [&](std::string_view piece) {

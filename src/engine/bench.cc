@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
-#include <optional>
 
 #include <fmt/format.h>
 
@@ -62,13 +61,20 @@ Result<void> verify_first(const std::shared_ptr<const Model>& model, const Bench
               "bench", "kvasir verify, for the table");
 }
 
-BenchTest summary(std::string name, int threads, const std::vector<double>& rates) {
+BenchTest summary(std::string name, int threads, int batch, const std::vector<double>& rates) {
   const auto n = static_cast<double>(rates.size());
   const double mean = std::accumulate(rates.begin(), rates.end(), 0.0) / n;
   double squares = 0;
   for (double rate : rates) squares += (rate - mean) * (rate - mean);
   const auto [least, most] = std::minmax_element(rates.begin(), rates.end());
-  return {std::move(name), threads, median(rates), *least, *most, mean, n > 1 ? std::sqrt(squares / (n - 1)) : 0, 0};
+  return {.name = std::move(name),
+          .threads = threads,
+          .batch = batch,
+          .tok_s_median = median(rates),
+          .tok_s_min = *least,
+          .tok_s_max = *most,
+          .tok_s_mean = mean,
+          .tok_s_stddev = n > 1 ? std::sqrt(squares / (n - 1)) : 0};
 }
 
 class Bencher {
@@ -76,7 +82,7 @@ class Bencher {
   Bencher(std::shared_ptr<const Model> model, const BenchOptions& options) : model_(std::move(model)), o_(options) {}
 
   Result<void> run(int threads, BenchReport* report) {
-    session_.reset();
+    sessions_.clear();
     KVASIR_TRY(engine_, Engine::create(model_, {threads, o_.prefill_chunk}));
     KVASIR_TRY(const Limits limits, measure_limits(threads));
     report->cpu = engine_->cpu();
@@ -92,7 +98,7 @@ class Bencher {
     if (o_.generate > 0) {
       KVASIR_TRY(auto test, repeat("tg", o_.generate, &Bencher::decode_seconds));
       KVASIR_TRY(const double bytes, bytes_per_step());
-      test.fraction_of_limit = test.tok_s_median * bytes / limits.read_bytes_s;
+      test.fraction_of_limit = test.tok_s_median / o_.batch * bytes / limits.read_bytes_s;
       report->tests.push_back(std::move(test));
     }
     return {};
@@ -102,37 +108,61 @@ class Bencher {
   using Seconds = Result<double> (Bencher::*)();
 
   Result<BenchTest> repeat(const char* kind, int tokens, Seconds seconds) {
-    const std::string name = fmt::format("{}{}{}", kind, tokens, o_.depth > 0 ? fmt::format("@d{}", o_.depth) : "");
+    const std::string name = fmt::format("{}{}{}{}", kind, tokens, o_.batch > 1 ? fmt::format("x{}", o_.batch) : "",
+                                         o_.depth > 0 ? fmt::format("@d{}", o_.depth) : "");
     std::vector<double> rates;
     for (int i = 0; i < o_.repeats + 1; ++i) {
       if (o_.progress) o_.progress(fmt::format("{} on {} threads, {}/{}", name, engine_->threads(), i, o_.repeats));
       KVASIR_CHECK(go_to_depth());
       KVASIR_TRY(const double s, (this->*seconds)());
-      if (i > 0) rates.push_back(tokens / s);  // the first one warms up
+      if (i > 0) rates.push_back(1.0 * tokens * o_.batch / s);  // the first one warms up
     }
-    return summary(name, engine_->threads(), rates);
+    return summary(name, engine_->threads(), o_.batch, rates);
   }
 
-  // The session with `depth` positions in it: taken back to them where its layout can, else filled anew.
+  // `tokens` ids for each sequence, no two sequences alike; sequence 0 is fed the same at every batch size.
+  std::vector<std::vector<int>> ids_for_all(int tokens, int salt) const {
+    std::vector<std::vector<int>> all;
+    for (int b = 0; b < o_.batch; ++b) all.push_back(some_ids(tokens, model_->info().vocab, salt + 16 * b));
+    return all;
+  }
+
+  Result<void> feed_all(const std::vector<std::vector<int>>& ids) {
+    std::vector<Feed> feeds;
+    for (size_t b = 0; b < sessions_.size(); ++b) feeds.push_back({&sessions_[b], ids[b]});
+    return engine_->step(feeds, &out_);
+  }
+
+  // The sessions with `depth` positions in each: taken back to them where their layout can, else filled anew.
   Result<void> go_to_depth() {
-    if (session_ && session_->truncate(o_.depth)) return {};
-    session_.reset();
-    KVASIR_TRY(session_, engine_->open_session(o_.session));
-    if (o_.depth > 0) KVASIR_CHECK(engine_->prefill(*session_, some_ids(o_.depth, model_->info().vocab, 3), &out_));
-    return {};
+    if (!sessions_.empty() &&
+        std::all_of(sessions_.begin(), sessions_.end(), [&](Session& s) { return s.truncate(o_.depth).has_value(); }))
+      return {};
+    sessions_.clear();
+    for (int b = 0; b < o_.batch; ++b) {
+      KVASIR_TRY(Session session, engine_->open_session(o_.session));
+      sessions_.push_back(std::move(session));
+    }
+    return o_.depth > 0 ? feed_all(ids_for_all(o_.depth, 3)) : Result<void>{};
   }
 
   Result<double> prefill_seconds() {
-    const std::vector<int> ids = some_ids(o_.prompt, model_->info().vocab, 4);
+    const auto ids = ids_for_all(o_.prompt, 4);
     const double start = now_seconds();
-    KVASIR_CHECK(engine_->prefill(*session_, ids, &out_));
+    KVASIR_CHECK(feed_all(ids));
     return now_seconds() - start;
   }
 
   Result<double> decode_seconds() {
-    const std::vector<int> ids = some_ids(o_.generate, model_->info().vocab, 5);
+    const auto ids = ids_for_all(o_.generate, 5);
+    std::vector<Session*> sessions;
+    for (Session& s : sessions_) sessions.push_back(&s);
+    std::vector<int> step(sessions.size());
     const double start = now_seconds();
-    for (const int& id : ids) KVASIR_CHECK(engine_->prefill(*session_, {&id, 1}, &out_));
+    for (size_t i = 0; i < ids[0].size(); ++i) {
+      for (size_t b = 0; b < step.size(); ++b) step[b] = ids[b][i];
+      KVASIR_CHECK(engine_->decode_step(sessions, step, &out_));
+    }
     return now_seconds() - start;
   }
 
@@ -149,20 +179,21 @@ class Bencher {
     return codec != nullptr && codec->act == Act::q8;
   }
 
-  // The weights that every step reads, and the history's rows at the middle of the test.
+  // The weights, which a step reads once, and every sequence's rows of history at the middle of the test.
   Result<double> bytes_per_step() const {
     PlanRequest request;
     request.model = model_->info().path;
     request.session = o_.session;
     request.chat = std::max(1, o_.depth + o_.generate / 2);
     KVASIR_TRY(const PlanReport report, plan(request));
-    return static_cast<double>(report.read_bytes_per_token);
+    return static_cast<double>(report.read_bytes_per_token) +
+           (o_.batch - 1.0) * request.chat * static_cast<double>(report.kv_bytes_per_token);
   }
 
   std::shared_ptr<const Model> model_;
   const BenchOptions& o_;
   std::unique_ptr<Engine> engine_;
-  std::optional<Session> session_;
+  std::vector<Session> sessions_;
   StepOutput out_;
 };
 
@@ -173,6 +204,7 @@ Result<BenchReport> bench(const std::shared_ptr<const Model>& model, const Bench
   if (o.threads.empty()) o.threads = {default_threads()};
   if (o.prompt < 0 || o.generate < 0 || o.depth < 0 || o.repeats < 1)
     return fail("a negative length or no repeats", "bench", "-p 512 -n 128 -d 0 -r 5");
+  if (o.batch < 1) return fail(fmt::format("a batch of {} sequences", o.batch), "--batch", "1 or more");
   const int ctx = o.session.ctx > 0 ? o.session.ctx : model->info().max_ctx;
   if (int64_t{o.depth} + std::max(o.prompt, o.generate) > ctx)
     return fail(

@@ -2,6 +2,8 @@
 // tests/conformance.
 #include <kvasir/bench.h>
 
+#include <kvasir/plan.h>
+
 #include "engine/limits.h"
 #include "tests/engine_test_util.h"
 
@@ -70,6 +72,58 @@ TEST(Bench, DepthIsInTheCacheBeforeTheClockStarts) {
   EXPECT_GT(speed("grow", 140), 3 * forgetting);
 }
 
+TEST(Bench, NamesTheBatch) {
+  Opened opened(tiny::llama());
+  BenchOptions o = small(6, 4, 0, 2);
+  o.batch = 3;
+  const auto flat = bench(opened.shared(), o);
+  ASSERT_TRUE(flat) << message_of(flat);
+  EXPECT_EQ(names(*flat), (std::vector<std::string>{"pp6x3", "tg4x3"}));
+  EXPECT_EQ(flat->tests[1].batch, 3);
+  o.depth = 70;
+  const auto deep = bench(opened.shared(), o);
+  ASSERT_TRUE(deep) << message_of(deep);
+  EXPECT_EQ(names(*deep), (std::vector<std::string>{"pp6x3@d70", "tg4x3@d70"}));
+}
+
+// A step of 4 sequences that forget everything does 4 times the work, so the rate over all of them stays about the
+// same; were one sequence fed and counted 4 times, it would be 4 times as high.
+TEST(Bench, ABatchIsThatManySequences) {
+  Opened opened(tiny::llama());
+  const auto speed = [&](int batch) {
+    BenchOptions o = small(0, 2, 140, 8);
+    o.session.layout = "none";
+    o.batch = batch;
+    const auto report = bench(opened.shared(), o);
+    EXPECT_TRUE(report) << message_of(report);
+    return report ? report->tests[0].tok_s_max : 0;
+  };
+  const double one = speed(1);
+  EXPECT_LT(speed(4), 2 * one);
+}
+
+// The weights once, the history of each sequence at the middle of the test.
+TEST(Bench, LimitOfABatchReadsTheWeightsOnce) {
+  Opened opened(tiny::llama());
+  const auto bytes_of_a_step = [&](int batch) {
+    BenchOptions o = small(0, 4, 100, 1);
+    o.batch = batch;
+    const auto report = bench(opened.shared(), o);
+    EXPECT_TRUE(report) << message_of(report);
+    if (!report) return 0.0;
+    const BenchTest& t = report->tests[0];
+    return t.fraction_of_limit * report->read_bytes_s / t.tok_s_median * batch;
+  };
+  PlanRequest request;
+  request.model = opened.model().info().path;
+  request.chat = 102;
+  const auto planned = plan(request);
+  ASSERT_TRUE(planned) << message_of(planned);
+  const auto weights = static_cast<double>(planned->read_bytes_per_token - 102 * planned->kv_bytes_per_token);
+  const auto kv = static_cast<double>(102 * planned->kv_bytes_per_token);
+  for (int batch : {1, 5}) EXPECT_NEAR(bytes_of_a_step(batch), weights + batch * kv, 1e-6 * weights) << batch;
+}
+
 TEST(Bench, SummariesAgree) {
   Opened opened(tiny::llama());
   const auto report = bench(opened.shared(), small(4, 2, 0, 4));
@@ -97,6 +151,11 @@ TEST(Bench, RefusesWhatDoesNotFit) {
               AllOf(HasSubstr(std::to_string(most - 7)), HasSubstr(std::to_string(most))));
   EXPECT_THAT(message_of(bench(opened.shared(), small(8, 4, 0, 0))), HasSubstr("no repeats"));
   EXPECT_THAT(message_of(bench(opened.shared(), small(8, 4, -1, 1))), HasSubstr("negative"));
+  for (int batch : {0, -2}) {
+    BenchOptions o = small(8, 4, 0, 1);
+    o.batch = batch;
+    EXPECT_THAT(message_of(bench(opened.shared(), o)), HasSubstr("a batch of " + std::to_string(batch)));
+  }
 }
 
 TEST(Limits, AreMeasured) {

@@ -3,6 +3,7 @@
 
 #include <limits>
 #include <numeric>
+#include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -11,7 +12,7 @@ namespace kvasir {
 
 std::string in_mb(size_t bytes) { return fmt::format("{:.1f} MB", static_cast<double>(bytes) / 1e6); }
 
-Budget::Share::~Share() {
+BudgetShare::~BudgetShare() {
   const std::lock_guard lock(budget_->mutex_);
   budget_->taken_[owner_] -= bytes_;
 }
@@ -28,8 +29,8 @@ size_t Budget::left() const {
   return bytes_ - taken();
 }
 
-Result<Budget::SharePtr> Budget::take(size_t bytes, const std::string& owner, const std::string& what,
-                                      const std::string& hint) {
+Result<BudgetSharePtr> Budget::take(size_t bytes, const std::string& owner, const std::string& what,
+                                    const std::string& hint) {
   const std::lock_guard lock(mutex_);
   const size_t left = limited() ? bytes_ - taken() : bytes;
   if (bytes > left) {
@@ -41,7 +42,7 @@ Result<Budget::SharePtr> Budget::take(size_t bytes, const std::string& owner, co
                 "--ram", hint);
   }
   taken_[owner] += bytes;
-  return SharePtr(new Share(shared_from_this(), owner, bytes));
+  return BudgetSharePtr(new BudgetShare(shared_from_this(), owner, bytes));
 }
 
 }  // namespace kvasir

@@ -14,39 +14,42 @@ namespace kvasir {
 /// What a process takes besides what is counted: code and libraries, stacks, the heap's small objects.
 inline constexpr size_t kProcessBytes = size_t{16} << 20;
 
+class Budget;
+
+/// A promise; its destruction takes it back.
+class BudgetShare {
+ public:
+  ~BudgetShare();
+  BudgetShare(const BudgetShare&) = delete;
+  BudgetShare& operator=(const BudgetShare&) = delete;
+
+ private:
+  friend class Budget;
+  BudgetShare(std::shared_ptr<Budget> budget, std::string owner, size_t bytes)
+      : budget_(std::move(budget)), owner_(std::move(owner)), bytes_(bytes) {}
+  std::shared_ptr<Budget> budget_;
+  std::string owner_;
+  size_t bytes_;
+};
+using BudgetSharePtr = std::unique_ptr<BudgetShare>;
+
 /// Thread-safe.
 class Budget : public std::enable_shared_from_this<Budget> {
  public:
-  /// A promise; its destruction takes it back.
-  class Share {
-   public:
-    ~Share();
-    Share(const Share&) = delete;
-    Share& operator=(const Share&) = delete;
-
-   private:
-    friend class Budget;
-    Share(std::shared_ptr<Budget> budget, std::string owner, size_t bytes)
-        : budget_(std::move(budget)), owner_(std::move(owner)), bytes_(bytes) {}
-    std::shared_ptr<Budget> budget_;
-    std::string owner_;
-    size_t bytes_;
-  };
-  using SharePtr = std::unique_ptr<Share>;
-
   /// `bytes`: 0 for no limit; then everything is promised.
   static std::shared_ptr<Budget> create(size_t bytes) { return std::shared_ptr<Budget>(new Budget(bytes)); }
 
-  bool limited() const { return bytes_ != 0; }
   /// The whole of it; 0: no limit.
   size_t bytes() const { return bytes_; }
+  bool limited() const { return bytes_ != 0; }
   size_t left() const;
 
   /// Errors: less is left; names what was asked for, what is left and who has the rest. `owner` is a word for people,
-  /// "weights"; `what` is the thing that needs the bytes now.
-  Result<SharePtr> take(size_t bytes, const std::string& owner, const std::string& what, const std::string& hint);
+  /// "weights"; `what` is the thing that needs the bytes now: "a context of 512 positions needs".
+  Result<BudgetSharePtr> take(size_t bytes, const std::string& owner, const std::string& what, const std::string& hint);
 
  private:
+  friend class BudgetShare;
   explicit Budget(size_t bytes) : bytes_(bytes) {}
   size_t taken() const;
 

@@ -5,8 +5,10 @@
 
 #include <fmt/format.h>
 
+#include "arch/footprint.h"
 #include "base/system.h"
 #include "engine/engine_impl.h"
+#include "engine/memory_plan.h"
 #include "engine/session_shape.h"
 
 namespace kvasir {
@@ -54,10 +56,19 @@ Result<std::unique_ptr<Engine>> Engine::create(std::shared_ptr<const Model> mode
   std::unique_ptr<Engine> engine(new Engine);
   engine->impl_ = std::make_unique<EngineImpl>();
   engine->impl_->network = &model->network();
-  engine->impl_->chunk = options.prefill_chunk;
   engine->model_ = std::move(model);
   KVASIR_TRY(engine->impl_->compute, Compute::create(options.threads == 0 ? default_threads() : options.threads));
+  KVASIR_CHECK(engine->impl_->plan_memory(*engine->model_->budget(), options.prefill_chunk));
   return engine;
+}
+
+Result<void> EngineImpl::plan_memory(Budget& budget, int prefill_chunk) {
+  const ModelConfig& c = network->config();
+  chunk = budgeted_chunk(c, std::min(prefill_chunk, c.max_ctx), compute->threads(), budget.bytes());
+  const size_t bytes = activation_bytes(c, chunk, compute->threads());
+  KVASIR_TRY(share, budget.take(bytes, "activations", fmt::format("passes of {} tokens need", chunk),
+                                "a smaller --prefill-chunk or fewer --threads"));
+  return {};
 }
 
 int Engine::threads() const { return impl_->compute->threads(); }
@@ -70,9 +81,16 @@ Result<Session> Engine::open_session(const SessionOptions& options) const {
 
 Result<Session> Engine::open_session(const LayoutInfo& layout, const SessionOptions& options) const {
   const Network& net = model_->network();
-  KVASIR_TRY(const CacheShape shape, session_shape(net.family(), net.config(), options));
+  KVASIR_TRY(CacheShape shape, session_shape(net.family(), net.config(), options));
+  Budget& budget = *model_->budget();
+  if (options.ctx == 0 && budget.limited())
+    shape.max_ctx = std::max(1, positions_that_fit(net.config(), layout, shape, budget.left()));
   Session session;
   session.ctx_ = shape.max_ctx;
+  KVASIR_TRY(session.share_,
+             budget.take(session_bytes(net.config(), layout, shape), "sequences",
+                         fmt::format("a context of {} positions in layout {} needs", shape.max_ctx, layout.name),
+                         "a smaller --ctx, a narrower --kv-type or --weights streamed"));
   KVASIR_TRY(session.cache_, layout.make(shape));
   return session;
 }
@@ -119,15 +137,18 @@ Result<void> Engine::decode_step(std::span<Session* const> sessions, std::span<c
 
 // ---- passes -----------------------------------------------------------------------------------------------------
 
-// What a cache does not cover is fed again, which for a layout that forgets is everything.
+// What a cache does not cover is fed again, which for a layout that forgets is everything. Every session has one token
+// in the pass at least; those that have more to feed take, in order, what the chunk has room for.
 std::vector<BatchItem> EngineImpl::next_items(std::span<const Feed> feeds, std::span<const int> before,
                                               std::vector<size_t>* owners) {
   std::vector<BatchItem> items;
   owners->clear();
+  int room = std::max(0, chunk - static_cast<int>(feeds.size()));
   for (size_t i = 0; i < feeds.size(); ++i) {
     const Session& session = *feeds[i].session;
-    const int first = session.cache_->coverage(), n = std::min(session.pos() - first, chunk);
+    const int first = session.cache_->coverage(), n = std::min(session.pos() - first, 1 + room);
     if (n == 0) continue;
+    room -= n - 1;
     const int wanted = feeds[i].all_logits ? before[i] : session.pos() - 1;
     items.push_back({session.cache_.get(), first,
                      session.tokens().subspan(static_cast<size_t>(first), static_cast<size_t>(n)),

@@ -8,15 +8,19 @@
 #include <kvasir/engine.h>
 
 #include "arch/network.h"
+#include "engine/budget.h"
 
 namespace kvasir {
 
 struct EngineImpl {
+  BudgetSharePtr share;  // of activations
   const Network* network = nullptr;
   std::unique_ptr<Compute> compute;
   Workspace workspace;
   int chunk = 0;
 
+  /// Chooses the chunk and takes its memory from the budget.
+  Result<void> plan_memory(Budget& budget, int prefill_chunk);
   /// Feeds what the sessions' caches do not cover, chunk by chunk. `before[i]` is where feed i's own tokens begin.
   Result<void> run_passes(std::span<const Feed> feeds, std::span<const int> before, StepOutput* out);
 

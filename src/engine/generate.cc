@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/clock.h"
+#include "base/rss.h"
 #include "base/system.h"
 #include "engine/stop.h"
 
@@ -60,8 +61,8 @@ Result<void> check(const Session& session, std::span<const int> prompt, const Ge
 
 bool contains(const std::vector<int>& ids, int id) { return std::find(ids.begin(), ids.end(), id) != ids.end(); }
 
-void fill_stats(const Engine& engine, const Session& session, double start, double prefilled, double first, double end,
-                Generation* g) {
+void fill_stats(const Engine& engine, const Session& session, const GenerateOptions& options, double start,
+                double prefilled, double first, double end, Generation* g) {
   GenStats& s = g->stats;
   s.ttft_ms = (first - start) * 1e3;
   s.prefill_tok_s = g->prompt_tokens / (prefilled - start);
@@ -71,6 +72,7 @@ void fill_stats(const Engine& engine, const Session& session, double start, doub
   s.weights = engine.model().info().weights_mode;
   s.threads = engine.threads();
   s.cpu = engine.cpu();
+  if (options.rss) s.rss = rss_by_owner(engine.model().info().tokenizer_bytes);
   s.peak_rss_bytes = peak_rss_bytes();
 }
 
@@ -118,7 +120,7 @@ Result<Generation> generate(Engine& engine, Session& session, std::span<const in
   if (sink.stopped()) g.stop_reason = "stop";
   g.text = sink.text();
   if (receipt) g.receipt = receipt->hex();
-  fill_stats(engine, session, start, prefilled, first, end, &g);
+  fill_stats(engine, session, options, start, prefilled, first, end, &g);
   return g;
 }
 

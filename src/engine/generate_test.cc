@@ -223,7 +223,24 @@ TEST(Generate, StatisticsAddUp) {
     EXPECT_GT(s.prefill_tok_s, 0);
     EXPECT_GT(s.decode_tok_s, 0);
     EXPECT_GT(s.peak_rss_bytes, 0u);
+    EXPECT_FALSE(s.rss) << "it takes time, and nobody asked";
   }
+}
+
+TEST(Generate, SplitsTheResidentSetWhenAsked) {
+  Opened opened("tales");
+  Session session = opened.session({.layout = "dense", .ctx = 100});
+  GenerateOptions options = greedy_tokens(4);
+  options.rss = true;
+  const auto g = generate(opened.engine(), session, tiny::ids(70), options);
+  ASSERT_TRUE(g && g->stats.rss);
+  const RssByOwner& rss = *g->stats.rss;
+  EXPECT_GE(rss.kv, g->stats.cache.bytes);
+  EXPECT_GE(rss.weights, g->stats.weights_bytes / 100 * 99) << "norms are decoded on the heap";
+  EXPECT_GT(rss.activations, 0u);
+  EXPECT_EQ(rss.tokenizer, opened.model().info().tokenizer_bytes);
+  EXPECT_GT(rss.code, 0u);
+  EXPECT_GT(rss.kernel, rss.kv + rss.weights);
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "base/buffer.h"
 #include "base/clock.h"
 #include "base/system.h"
+#include "format/background_reader.h"
 #include "math/compute.h"
 
 namespace kvasir {
@@ -31,6 +32,28 @@ Result<double> measure_read_bandwidth(int threads) {
     best = std::max(best, static_cast<double>(buffer.bytes()) / (now_seconds() - start));
   }
   return best;
+}
+
+Result<double> measure_disk_bandwidth(const std::string& file) {
+  KVASIR_TRY(const auto mapped, MappedFile::open(file));
+  if (mapped->direct_fd() < 0) return fail("this file system cannot read past the page cache", file);
+  constexpr size_t kPiece = size_t{8} << 20;
+  constexpr double kSeconds = 0.3;
+  KVASIR_TRY(Buffer buffer, Buffer::allocate(kPiece, Owner::activations));
+  BackgroundReader::Options options;
+  options.keep_cached = false;
+  options.cached_too = true;
+  KVASIR_TRY(const auto reader, BackgroundReader::create(mapped->bytes().size(), options));
+  KVASIR_TRY(const auto pool, ThreadPool::create(1));
+  const double start = now_seconds();
+  size_t done = 0;
+  for (size_t at = 0; at < mapped->bytes().size() && now_seconds() - start < kSeconds; at += kPiece) {
+    const size_t bytes = std::min(kPiece, mapped->bytes().size() - at);
+    reader->start({{mapped.get(), at, bytes, buffer.data()}});
+    if (auto read = reader->wait(*pool); !read) return tl::unexpected(std::move(read).error().error);
+    done += bytes;
+  }
+  return static_cast<double>(done) / (now_seconds() - start);
 }
 
 namespace {

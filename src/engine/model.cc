@@ -9,8 +9,11 @@
 #include <fmt/format.h>
 
 #include "arch/network.h"
+#include "base/rss.h"
 #include "base/system.h"
+#include "engine/budget.h"
 #include "engine/fingerprint_store.h"
+#include "engine/memory_plan.h"
 #include "engine/model_files.h"
 
 namespace kvasir {
@@ -40,12 +43,12 @@ Result<std::shared_ptr<const Tokenizer>> tokenizer_for(const fs::path& path, int
   return tokenizer;
 }
 
-Result<WeightMode> choose_mode(const std::string& asked, size_t bytes) {
-  if (asked == "resident") return WeightMode::resident;
-  if (asked == "mapped") return WeightMode::mapped;
-  if (asked == "streamed") return WeightMode::streamed;
+Result<WeightMode> choose_mode(const std::string& asked, size_t bytes, const Budget& budget) {
+  for (const WeightMode mode : {WeightMode::resident, WeightMode::mapped, WeightMode::streamed})
+    if (asked == weight_mode_name(mode)) return mode;
   if (asked != "auto")
     return fail(fmt::format("\"{}\" is not a weight mode", asked), "--weights", "auto, resident, mapped, streamed");
+  if (budget.limited()) return budgeted_mode(bytes_in_memory(WeightMode::resident, bytes, 0), budget.left());
   return bytes <= available_memory_bytes() / 2 ? WeightMode::resident : WeightMode::mapped;
 }
 
@@ -94,29 +97,30 @@ Result<std::shared_ptr<const Tokenizer>> open_tokenizer(const std::string& name_
 Model::Model() = default;
 Model::~Model() = default;
 
+Result<void> Model::take(size_t bytes, const std::string& owner) {
+  KVASIR_TRY(auto share, budget_->take(bytes, owner, owner + " need", "a larger --ram, --weights streamed"));
+  shares_.push_back(std::move(share));
+  return {};
+}
+
+Result<void> Model::open_tokenizer(const std::string& file) {
+  const size_t before = heap_bytes();
+  KVASIR_TRY(tokenizer_, tokenizer_for(file, info_.vocab));
+  const size_t after = heap_bytes();
+  info_.tokenizer_bytes = after > before ? after - before : 0;
+  return take(info_.tokenizer_bytes, "tokenizer");
+}
+
 Result<std::shared_ptr<const Model>> Model::open(const std::string& name_or_path, const ModelOptions& options) {
   KVASIR_TRY(const std::string path, find_model(name_or_path));
   KVASIR_TRY(ModelFiles files, read_model_files(path));
   KVASIR_TRY(const Family* family, find_family(files.config));
   KVASIR_TRY(const ModelConfig config, read_config(*family, files));
-  KVASIR_TRY(const WeightMode mode, choose_mode(options.weights, tensor_bytes(files.tensors)));
   std::shared_ptr<Model> model(new Model);
-  if (files.generation) {
-    KVASIR_TRY(model->sampling_, read_sampling(*files.generation));
-  }
-  if (!options.tokenizer.empty()) files.tokenizer = options.tokenizer;
-  if (!files.tokenizer.empty() && options.with_tokenizer) {
-    KVASIR_TRY(model->tokenizer_, tokenizer_for(files.tokenizer, config.vocab));
-  }
-  for (const auto& file : files.tensors.files) model->files_.push_back(file->path().string());
-  KVASIR_TRY(model->network_,
-             Network::load(*family, config, std::make_shared<TensorDir>(std::move(files.tensors)), mode, path));
-
-  const Network& net = *model->network_;
   model->info_ = {.name = fs::path(path).filename().string(),
                   .path = path,
                   .family = config.family,
-                  .weight_type = std::string(net.weight_type()),
+                  .weight_type = {},
                   .layers = config.layers,
                   .hidden = config.hidden,
                   .heads = config.heads,
@@ -125,12 +129,35 @@ Result<std::shared_ptr<const Model>> Model::open(const std::string& name_or_path
                   .ffn = config.ffn,
                   .vocab = config.vocab,
                   .max_ctx = config.full_ctx(),
-                  .parameters = net.parameters(),
-                  .weights_bytes = net.weights_bytes(),
-                  .weights_mode = std::string(weight_mode_name(mode)),
+                  .weights_mode = {},
                   .bos = config.bos,
                   .eos = config.eos};
+  if (files.generation) {
+    KVASIR_TRY(model->sampling_, read_sampling(*files.generation));
+  }
+  model->budget_ = Budget::create(options.ram);
+  KVASIR_CHECK(model->take(kProcessBytes, "code and small objects"));
+  if (!options.tokenizer.empty()) files.tokenizer = options.tokenizer;
+  if (!files.tokenizer.empty() && options.with_tokenizer) KVASIR_CHECK(model->open_tokenizer(files.tokenizer));
+  for (const auto& file : files.tensors.files) model->files_.push_back(file->path().string());
+  KVASIR_CHECK(model->load_weights(*family, config, std::make_shared<TensorDir>(std::move(files.tensors)), options));
   return model;
+}
+
+// What is whole in memory has its bytes promised before they are read.
+Result<void> Model::load_weights(const Family& family, const ModelConfig& config, std::shared_ptr<const TensorDir> dir,
+                                 const ModelOptions& options) {
+  const size_t whole = tensor_bytes(*dir);
+  KVASIR_TRY(const WeightMode mode, choose_mode(options.weights, whole, *budget_));
+  const bool streamed = mode == WeightMode::streamed;
+  if (!streamed) KVASIR_CHECK(take(bytes_in_memory(mode, whole, 0), "weights"));
+  KVASIR_TRY(network_, Network::load(family, config, std::move(dir), mode, info_.path));
+  if (streamed) KVASIR_CHECK(take(bytes_in_memory(mode, whole, network_->largest_layer_bytes()), "weights"));
+  info_.weight_type = network_->weight_type();
+  info_.parameters = network_->parameters();
+  info_.weights_bytes = network_->weights_bytes();
+  info_.weights_mode = weight_mode_name(mode);
+  return {};
 }
 
 Result<std::string> Model::fingerprint() const {

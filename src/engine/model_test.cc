@@ -4,6 +4,7 @@
 #include <fstream>
 #include <set>
 
+#include "base/rss.h"
 #include "base/system.h"
 #include "tests/engine_test_util.h"
 
@@ -40,6 +41,7 @@ TEST(Model, OpensTheShippedOnes) {
   EXPECT_EQ((*tales)->sampling_defaults().top_p, 0.95);
   EXPECT_EQ((*tales)->sampling_defaults().top_k, 0) << "absent keys are off";
   ASSERT_NE((*tales)->tokenizer(), nullptr);
+  EXPECT_EQ(info.tokenizer_bytes > 0, heap_bytes() > 0) << "a sanitizer's heap may not count";
   const auto gpt2 = Model::open("tales-gpt2");
   ASSERT_TRUE(gpt2) << message_of(gpt2);
   EXPECT_EQ((*gpt2)->info().family, "gpt2");
@@ -88,6 +90,7 @@ TEST(Model, RefusalsSayWhatIsMissing) {
 TEST(Model, WithoutATokenizerOnlyIdsWork) {
   engine_test::Opened opened(tiny::llama());
   EXPECT_EQ(opened.model().tokenizer(), nullptr);
+  EXPECT_EQ(opened.model().info().tokenizer_bytes, 0u);
   Session session = opened.session();
   const auto g = generate(opened.engine(), session, tiny::ids(4), engine_test::greedy_tokens(3));
   ASSERT_TRUE(g) << message_of(g);

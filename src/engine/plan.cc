@@ -6,7 +6,11 @@
 
 #include <fmt/format.h>
 
+#include "arch/footprint.h"
 #include "arch/network.h"
+#include "base/system.h"
+#include "engine/budget.h"
+#include "engine/memory_plan.h"
 #include "engine/session_shape.h"
 
 namespace kvasir {
@@ -19,7 +23,10 @@ struct Subject {
   std::string name;
   const Family* family = nullptr;
   ModelConfig config;
-  size_t weights_bytes = 0, unread_bytes = 0;  // unread: looked up by row, not read whole
+  size_t weights_bytes = 0, unread_bytes = 0;     // unread: looked up by row, not read whole
+  size_t resident_bytes = 0, streamed_bytes = 0;  // of memory, in these modes
+  size_t tokenizer_bytes = 0;
+  std::vector<std::string> files;
 };
 
 bool is_config_file(const std::string& path) { return fs::path(path).extension() == ".json"; }
@@ -33,14 +40,20 @@ size_t elements(const TensorSpec& spec) {
 // Weight bytes of a config without weights: every tensor at one type; a tied head is the embedding again.
 void count_weights(const Codec& type, Subject* s) {
   const TensorTable table = s->family->tensor_table(s->config);
-  size_t n = 0, embed = 0;
+  size_t n = 0, embed = 0, largest = 0;
   for (const TensorSpec& spec : table.embed) embed += elements(spec);
-  for (const auto& layer : table.layers)
-    for (const TensorSpec& spec : layer) n += elements(spec);
+  for (const auto& layer : table.layers) {
+    size_t in_layer = 0;
+    for (const TensorSpec& spec : layer) in_layer += elements(spec);
+    largest = std::max(largest, in_layer);
+    n += in_layer;
+  }
   for (const TensorSpec& spec : table.head) n += elements(spec);
   const size_t tied = s->config.tied_head ? elements(table.head.back()) : 0;
   s->weights_bytes = type.row_bytes(static_cast<int64_t>(n + embed - tied));
   s->unread_bytes = type.row_bytes(static_cast<int64_t>(embed - tied));
+  s->resident_bytes = bytes_in_memory(WeightMode::resident, s->weights_bytes, 0);
+  s->streamed_bytes = bytes_in_memory(WeightMode::streamed, 0, type.row_bytes(static_cast<int64_t>(largest)));
 }
 
 Result<Subject> from_config(const PlanRequest& request) {
@@ -64,8 +77,9 @@ Result<Subject> from_config(const PlanRequest& request) {
 }
 
 Result<Subject> from_model(const PlanRequest& request) {
-  KVASIR_TRY(const auto model,
-             Model::open(request.model, {.weights = "mapped", .tokenizer = {}, .with_tokenizer = false}));
+  KVASIR_TRY(
+      const auto model,
+      Model::open(request.model, {.weights = "mapped", .tokenizer = {}, .with_tokenizer = request.ram > 0, .ram = 0}));
   Subject s;
   s.name = model->info().name;
   s.family = &model->network().family();
@@ -73,7 +87,55 @@ Result<Subject> from_model(const PlanRequest& request) {
   const Codec* type = find_codec(model->info().weight_type);
   count_weights(*type, &s);
   s.weights_bytes = model->info().weights_bytes;
+  s.resident_bytes = bytes_in_memory(WeightMode::resident, s.weights_bytes, 0);
+  s.streamed_bytes = bytes_in_memory(WeightMode::streamed, 0, model->network().largest_layer_bytes());
+  s.tokenizer_bytes = model->info().tokenizer_bytes;
+  s.files = model->files();
   return s;
+}
+
+int64_t users(const Subject& s, const LayoutInfo& layout, CacheShape shape, int chat, size_t bytes) {
+  shape.max_ctx = chat;
+  return static_cast<int64_t>(bytes / session_bytes(s.config, layout, shape));
+}
+
+WeightChoice choice_of(WeightMode mode, const Subject& s, const LayoutInfo& layout, const CacheShape& shape, int chat,
+                       size_t free) {
+  WeightChoice c;
+  c.mode = weight_mode_name(mode);
+  const bool streamed = mode == WeightMode::streamed;
+  c.weights_bytes = streamed ? s.streamed_bytes : s.resident_bytes;
+  c.left = free > c.weights_bytes ? free - c.weights_bytes : 0;
+  c.positions = positions_that_fit(s.config, layout, shape, c.left);
+  c.users = users(s, layout, shape, chat, c.left);
+  c.disk_bytes = streamed ? s.weights_bytes - s.unread_bytes : 0;
+  return c;
+}
+
+// What a run under this budget does, by the run's own arithmetic (memory_plan.h).
+void plan_ram(const PlanRequest& request, const Subject& s, const LayoutInfo& layout, const CacheShape& shape,
+              PlanReport* r) {
+  const int threads = request.threads == 0 ? default_threads() : request.threads;
+  r->prefill_chunk = budgeted_chunk(s.config, std::min(request.prefill_chunk, s.config.max_ctx), threads, request.ram);
+  r->activation_bytes = activation_bytes(s.config, r->prefill_chunk, threads);
+  r->tokenizer_bytes = s.tokenizer_bytes;
+  r->process_bytes = kProcessBytes;
+  r->files = s.files;
+  const auto minus = [](size_t a, size_t b) { return a > b ? a - b : 0; };
+  const size_t before_weights = minus(request.ram, r->process_bytes + r->tokenizer_bytes);
+  const size_t free = minus(before_weights, r->activation_bytes);
+  for (const WeightMode mode : {WeightMode::resident, WeightMode::streamed})
+    r->choices.push_back(choice_of(mode, s, layout, shape, r->chat, free));
+  const bool resident = budgeted_mode(s.resident_bytes, before_weights) == WeightMode::resident;
+  const WeightChoice& chosen = r->choices[resident ? 0 : 1];
+  r->users_that_fit = chosen.users;
+  if (chosen.positions > 0) r->weights_mode = chosen.mode;
+  for (const Codec* type : kv_codecs()) {
+    CacheShape other = shape;
+    other.k = other.v = type;
+    r->kv_types.push_back({type->name, other.position_bytes(), positions_that_fit(s.config, layout, other, chosen.left),
+                           users(s, layout, other, r->chat, chosen.left)});
+  }
 }
 
 std::vector<std::string> explain(const PlanReport& r, const CacheShape& shape, int capacity) {
@@ -117,10 +179,7 @@ Result<PlanReport> plan(const PlanRequest& request) {
   r.read_bytes_per_token = s.weights_bytes - s.unread_bytes + static_cast<size_t>(r.chat) * r.kv_bytes_per_token;
   r.explanation = explain(r, shape, layout->capacity(r.chat, shape.max_ctx));
   if (request.kv_ram > 0 && r.kv_bytes > 0) r.users_that_fit = static_cast<int64_t>(request.kv_ram / r.kv_bytes);
-  if (request.ram > 0 && r.kv_peak_bytes > 0) {
-    const size_t taken = s.weights_bytes + kRunOverheadBytes;
-    r.users_that_fit = request.ram > taken ? static_cast<int64_t>((request.ram - taken) / r.kv_peak_bytes) : 0;
-  }
+  if (request.ram > 0) plan_ram(request, s, *layout, shape, &r);
   return r;
 }
 

@@ -16,7 +16,6 @@
 namespace kvasir {
 namespace {
 
-constexpr size_t kAlign = BackgroundReader::kAlign;
 constexpr size_t kBlockBytes = size_t{1} << 20;
 constexpr size_t kSpareBytes = size_t{256} << 20;  // of unused memory that the page cache must leave alone
 
@@ -31,6 +30,7 @@ struct FileBlock {
 
   /// The same past the page cache: whole blocks of the disk.
   FileBlock whole() const {
+    constexpr size_t kAlign = BackgroundReader::kAlign;
     const size_t lead = offset % kAlign;
     return {file, offset - lead, (lead + bytes + kAlign - 1) / kAlign * kAlign, out - lead, read};
   }
@@ -122,7 +122,7 @@ void BackgroundReader::start(const std::vector<FileRead>& reads) {
       const uint64_t offset = reads[i].offset + done;
       const size_t bytes = std::min<size_t>(reads[i].bytes - done, kBlockBytes - offset % kBlockBytes);
       const FileBlock block{reads[i].file, offset, bytes, reads[i].out + done, i};
-      (reads[i].file->cached(offset + bytes / 2) ? cached_ : on_disk_).push_back(block);
+      (!options_.cached_too && reads[i].file->cached(offset + bytes / 2) ? cached_ : on_disk_).push_back(block);
       done += bytes;
     }
   outcome_ = std::make_unique<ReadOutcome>();

@@ -42,6 +42,7 @@ class BackgroundReader {
     bool io_uring = true;
     /// Whether read bytes may stay in the page cache; none: as long as so much memory is unused.
     std::optional<bool> keep_cached;
+    bool cached_too = false;  ///< read from the disk what is cached as well: to measure it
   };
   /// A failed read of a job: which one, which block of it, and why.
   struct Failure {

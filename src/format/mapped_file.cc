@@ -13,6 +13,8 @@
 
 #include <fmt/format.h>
 
+#include "base/owned_ranges.h"
+
 namespace kvasir {
 namespace {
 
@@ -106,11 +108,14 @@ Result<std::shared_ptr<MappedFile>> MappedFile::open(const fs::path& path) {
   void* data = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd.value, 0);
   if (data == MAP_FAILED) return fail_errno("map", path, errno);
   const int direct = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_DIRECT);
-  return std::shared_ptr<MappedFile>(
+  std::shared_ptr<MappedFile> file(
       new MappedFile(path, fd.release(), direct, static_cast<const std::byte*>(data), size));
+  own_range(data, size, Owner::weights);
+  return file;
 }
 
 MappedFile::~MappedFile() {
+  disown_range(data_);
   ::munmap(const_cast<std::byte*>(data_), size_);
   ::close(fd_);
   if (direct_fd_ >= 0) ::close(direct_fd_);

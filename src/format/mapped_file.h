@@ -14,8 +14,9 @@
 
 namespace kvasir {
 
-/// A file mapped read-only for as long as the object lives. Safe to read from any thread. If another process truncates
-/// the file, touching bytes() past its new end kills the process (SIGBUS); read_at returns an error instead.
+/// A file mapped read-only for as long as the object lives; its resident pages count as weights, for only models are
+/// mapped. Safe to read from any thread. If another process truncates the file, touching bytes() past its new end kills
+/// the process (SIGBUS); read_at returns an error instead.
 class MappedFile {
  public:
   /// Errors: missing or unreadable file, not a regular file, empty file.

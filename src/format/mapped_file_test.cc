@@ -1,10 +1,14 @@
 // Mappings against what was written, and outputs that must be whole or absent.
 #include "format/mapped_file.h"
 
+#include <sys/mman.h>
 #include <sys/stat.h>
+
+#include <algorithm>
 
 #include <gmock/gmock.h>
 
+#include "base/rss.h"
 #include "format/format_test_util.h"
 
 namespace kvasir {
@@ -45,6 +49,39 @@ TEST(MappedFile, ReadAtGivesTheRangeOrAnError) {
   fs::resize_file(folder / "a", 4800);
   EXPECT_THAT(message_of((*file)->read_at(4700, std::as_writable_bytes(std::span(out)))),
               HasSubstr("short read: 100 of 300 bytes at offset 4700"));
+}
+
+size_t resident_weights() {
+  const auto rss = rss_by_owner(0);
+  EXPECT_TRUE(rss);
+  return rss.value_or(RssByOwner{}).weights;
+}
+
+TEST(MappedFile, ItsResidentPagesCountAsWeights) {
+  constexpr size_t kPages = 1024, kRead = 7, kDropped = 300;
+  const size_t page = static_cast<size_t>(::sysconf(_SC_PAGESIZE)), before = resident_weights();
+  TempFolder folder;
+  const std::string text = pattern(kPages * page - 5);
+  put(folder / "a", text);
+  {
+    const auto file = MappedFile::open(folder / "a");
+    ASSERT_TRUE(file);
+    const auto bytes = (*file)->bytes();
+    EXPECT_EQ(resident_weights(), before);
+    for (size_t i = 0; i < kRead; ++i) EXPECT_EQ(bytes[101 * i * page + i], as_span(text)[101 * i * page + i]);
+    const size_t few = resident_weights() - before;  // the kernel may map cached neighbours of what a fault asks for
+    EXPECT_GE(few, kRead * page);
+    EXPECT_LE(few, kPages * page);
+    EXPECT_TRUE(std::ranges::equal(bytes, as_span(text)));
+    EXPECT_EQ(resident_weights(), before + kPages * page);
+    std::byte* const begin = const_cast<std::byte*>(bytes.data());
+    ASSERT_EQ(::madvise(begin + 11 * page, kDropped * page, MADV_DONTNEED), 0);  // or all of the 2 MiB around them
+    EXPECT_LE(resident_weights(), before + (kPages - kDropped) * page);
+    ASSERT_EQ(::madvise(begin, bytes.size(), MADV_DONTNEED), 0);
+    EXPECT_EQ(resident_weights(), before);
+    EXPECT_EQ(bytes[5], as_span(text)[5]);
+  }
+  EXPECT_EQ(resident_weights(), before);
 }
 
 TEST(MappedFile, RefusesWhatIsNoFile) {

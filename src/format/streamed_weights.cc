@@ -13,9 +13,10 @@ namespace {
 
 // Parts that lie so near to one another in their file are read in one go, with what is between them.
 constexpr uint64_t kNear = 16 << 10;
-constexpr size_t kAlign = BackgroundReader::kAlign;
 
-constexpr size_t round_up(size_t n) { return (n + kAlign - 1) / kAlign * kAlign; }
+constexpr size_t whole_blocks(size_t n) {
+  return (n + BackgroundReader::kAlign - 1) / BackgroundReader::kAlign * BackgroundReader::kAlign;
+}
 
 }  // namespace
 
@@ -35,12 +36,12 @@ StreamedWeights::Placement StreamedWeights::place(const TensorDir& dir, const st
     const MappedFile* file = dir.files[static_cast<size_t>(group[i].tensor->file)].get();
     Extent* last = placement.extents.empty() ? nullptr : &placement.extents.back();
     if (last == nullptr || last->file != file || start(i) > last->offset + last->bytes + kNear) {
-      placement.extents.push_back({file, start(i), 0, placement.bytes + start(i) % kAlign});
+      placement.extents.push_back({file, start(i), 0, placement.bytes + start(i) % BackgroundReader::kAlign});
       last = &placement.extents.back();
     }
     placement.parts[i] = last->at + (start(i) - last->offset);
     last->bytes = std::max<size_t>(last->bytes, start(i) + group[i].bytes - last->offset);
-    placement.bytes = round_up(last->at + last->bytes);
+    placement.bytes = whole_blocks(last->at + last->bytes);
   }
   return placement;
 }

@@ -59,9 +59,9 @@ TEST(E2eRun, JsonHasEveryName) {
   for (const char* name :
        {"text", "tokens", "prompt_tokens", "cached_tokens", "generated_tokens", "stop_reason", "receipt", "stats"})
     EXPECT_TRUE(json.contains(name)) << name;
-  for (const char* name :
-       {"ttft_ms", "prefill_tok_s", "decode_tok_s", "kv_bytes", "kv_predicted_bytes", "kv_peak_bytes", "kv_capacity",
-        "peak_rss_bytes", "weights_bytes", "threads", "cpu", "layout", "kv_type_k", "kv_type_v", "weights"})
+  for (const char* name : {"ttft_ms", "prefill_tok_s", "decode_tok_s", "kv_bytes", "kv_predicted_bytes",
+                           "kv_peak_bytes", "kv_capacity", "peak_rss_bytes", "rss_bytes", "weights_bytes", "threads",
+                           "cpu", "layout", "kv_type_k", "kv_type_v", "weights"})
     EXPECT_TRUE(json["stats"].contains(name)) << name;
   EXPECT_EQ(json["tokens"].size(), 8u);
   EXPECT_EQ(json["generated_tokens"], 8);

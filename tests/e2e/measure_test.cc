@@ -125,8 +125,8 @@ TEST(E2eBench, JsonHasEveryName) {
   for (const char* name : {"cpu", "read_bytes_s", "flops", "int8_ops"}) EXPECT_TRUE(json.contains(name)) << name;
   ASSERT_EQ(json["tests"].size(), 4u);
   for (const Json& test : json["tests"])
-    for (const char* name : {"name", "threads", "tok_s_median", "tok_s_min", "tok_s_max", "tok_s_mean", "tok_s_stddev",
-                             "fraction_of_limit"})
+    for (const char* name : {"name", "threads", "batch", "tok_s_median", "tok_s_min", "tok_s_max", "tok_s_mean",
+                             "tok_s_stddev", "fraction_of_limit"})
       EXPECT_TRUE(test.contains(name)) << name;
   EXPECT_EQ(json["tests"][0]["name"], "pp16@d40");
   EXPECT_EQ(json["tests"][3]["name"], "tg4@d40");

@@ -1,0 +1,80 @@
+// Each mapping of /proc/self/smaps has one owner: the range it lies in, else the file behind it, else nobody. This
+// needs no look at single pages, because Buffer keeps its mappings apart from their neighbours.
+#include "base/rss.h"
+
+#include <malloc.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+#include <string>
+
+namespace kvasir {
+namespace {
+
+// "KEY:   123 kB" of a file in /proc; 0 when absent.
+size_t read_kib(const char* path, const std::string& key) {
+  std::ifstream in(path);
+  for (std::string line; std::getline(in, line);)
+    if (size_t kib = 0; line.starts_with(key) && std::sscanf(line.c_str() + key.size(), ": %zu", &kib) == 1)
+      return kib * 1024;
+  return 0;
+}
+
+const OwnedRange* range_of(std::span<const OwnedRange> ranges, const std::byte* address) {
+  const auto after = std::upper_bound(ranges.begin(), ranges.end(), address,
+                                      [](const std::byte* a, const OwnedRange& range) { return a < range.begin; });
+  if (after == ranges.begin() || !std::prev(after)->contains(address)) return nullptr;
+  return &*std::prev(after);
+}
+
+// Where the pages of the mapping that `header` describes count: "55d0-55e0 r-xp 00000000 08:01 123   /usr/bin/x".
+// Null when the line is no header.
+size_t* counter_of(const std::string& header, std::span<const OwnedRange> ranges, RssByOwner* out) {
+  size_t begin = 0, end = 0;
+  char path = 0;
+  if (std::sscanf(header.c_str(), "%zx-%zx %*s %*s %*s %*s %c", &begin, &end, &path) < 2) return nullptr;
+  if (const OwnedRange* range = range_of(ranges, reinterpret_cast<const std::byte*>(begin))) {
+    if (range->owner == Owner::weights) return &out->weights;
+    return range->owner == Owner::kv ? &out->kv : &out->activations;
+  }
+  return path == '/' ? &out->code : &out->other;
+}
+
+}  // namespace
+
+RssByOwner split_rss(std::istream& smaps, std::span<const OwnedRange> ranges, size_t tokenizer_heap) {
+  RssByOwner out;
+  size_t* counter = nullptr;
+  size_t kib = 0;
+  for (std::string line; std::getline(smaps, line);) {
+    const bool field = !line.empty() && line[0] >= 'A' && line[0] <= 'Z';  // addresses are in small letters
+    if (!field)
+      counter = counter_of(line, ranges, &out);
+    else if (counter != nullptr && std::sscanf(line.c_str(), "Rss: %zu", &kib) == 1)
+      *counter += kib * 1024;
+  }
+  out.tokenizer = std::min(tokenizer_heap, out.other);
+  out.other -= out.tokenizer;
+  return out;
+}
+
+std::optional<RssByOwner> rss_by_owner(size_t tokenizer_heap) {
+  const auto ranges = owned_ranges();
+  std::ifstream smaps("/proc/self/smaps");
+  RssByOwner out = split_rss(smaps, ranges, tokenizer_heap);
+  out.kernel = read_kib("/proc/self/status", "VmRSS");  // last: reading the other file has made a few pages resident
+  if (out.kernel == 0 || out.total() == 0) return std::nullopt;
+  return out;
+}
+
+size_t heap_bytes() {
+#if defined(__GLIBC__) && __GLIBC_PREREQ(2, 33)
+  const auto info = mallinfo2();
+  return info.uordblks + info.hblkhd;
+#else
+  return 0;
+#endif
+}
+
+}  // namespace kvasir

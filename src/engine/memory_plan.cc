@@ -1,0 +1,39 @@
+// Sums and a search.
+#include "engine/memory_plan.h"
+
+#include "arch/footprint.h"
+
+namespace kvasir {
+
+size_t session_bytes(const ModelConfig& config, const LayoutInfo& layout, const CacheShape& shape) {
+  return layout.peak_bytes(shape, shape.max_ctx) + sequence_bytes(config, shape.max_ctx);
+}
+
+int positions_that_fit(const ModelConfig& config, const LayoutInfo& layout, CacheShape shape, size_t bytes) {
+  int fits = 0, too_many = shape.max_ctx + 1;
+  while (too_many - fits > 1) {
+    shape.max_ctx = fits + (too_many - fits) / 2;
+    (session_bytes(config, layout, shape) <= bytes ? fits : too_many) = shape.max_ctx;
+  }
+  return fits;
+}
+
+int budgeted_chunk(const ModelConfig& config, int asked, int threads, size_t budget) {
+  constexpr int kLeast = 16;
+  int chunk = asked;
+  while (budget != 0 && chunk > kLeast && activation_bytes(config, chunk, threads) > budget / 8) chunk /= 2;
+  return chunk;
+}
+
+size_t bytes_in_memory(WeightMode mode, size_t weights, size_t largest_layer) {
+  constexpr size_t kHugePage = size_t{2} << 20, kBetween = size_t{64} << 10;
+  const auto whole_pages = [](size_t bytes) { return (bytes + kHugePage - 1) / kHugePage * kHugePage; };
+  if (mode == WeightMode::streamed) return 2 * whole_pages(largest_layer + kBetween);
+  return mode == WeightMode::resident ? whole_pages(weights) : weights;
+}
+
+WeightMode budgeted_mode(size_t resident_bytes, size_t left) {
+  return resident_bytes <= left / 3 * 2 ? WeightMode::resident : WeightMode::streamed;
+}
+
+}  // namespace kvasir
