@@ -280,20 +280,28 @@ TEST(NetworkForward, ThreadsAndModesDoNotChangeBits) {
   for (const Kind& kind : kinds()) {
     const tiny::TempFolder folder;
     kind.model.write(folder.path());
-    const auto mapped = open(folder.path(), WeightMode::mapped);
-    ASSERT_TRUE(mapped) << message_of(mapped);
     const std::vector<int> prompt = tiny::ids(80);
     Runner one(kind.model, 1), five(kind.model, 5);
     const auto a = one.run({{one.cache().get(), 0, prompt}}), b = five.run({{five.cache().get(), 0, prompt}});
     ASSERT_TRUE(a && b);
     EXPECT_TRUE(same_bits(a->logits, b->logits)) << kind.name;
+    const auto all = one.run({{one.cache().get(), 0, prompt, 0}});
+    ASSERT_TRUE(all);
     const auto compute = std::move(*Compute::create(3));
     Workspace workspace;
     Network::Output out;
-    const auto cache = one.cache();
-    const BatchItem item{cache.get(), 0, prompt};
-    ASSERT_TRUE((*mapped)->forward({&item, 1}, *compute, workspace, {}, &out));
-    EXPECT_TRUE(same_bits(a->logits, out.logits)) << kind.name;
+    for (const WeightMode mode : {WeightMode::mapped, WeightMode::streamed}) {
+      const auto network = open(folder.path(), mode);
+      ASSERT_TRUE(network) << message_of(network);
+      for (int wanted_from : {0, 79, 80}) {  // 80: a pass without the vocabulary head
+        const auto cache = one.cache();
+        const BatchItem item{cache.get(), 0, prompt, wanted_from};
+        ASSERT_TRUE((*network)->forward({&item, 1}, *compute, workspace, {}, &out));
+        const size_t vocab = all->logits.size() / 80;
+        EXPECT_TRUE(same_bits(std::span(all->logits).subspan(static_cast<size_t>(wanted_from) * vocab), out.logits))
+            << kind.name;
+      }
+    }
   }
 }
 

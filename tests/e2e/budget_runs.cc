@@ -23,7 +23,7 @@ constexpr size_t kMostAtOnce = 6;
 struct Request {
   std::vector<int> prompt;
   int ctx = 0, tokens = 0;
-  std::string kv_type;
+  std::string layout, kv_type;
 };
 
 struct Running {
@@ -66,12 +66,14 @@ class Soak {
     r.ctx = 8 + below(below(4) == 0 ? most - 8 : most / 8);
     for (int i = 1 + below(r.ctx / 2); i > 0; --i) r.prompt.push_back(below(model_->info().vocab));
     r.tokens = 1 + below(std::min(24, r.ctx - static_cast<int>(r.prompt.size())));
+    r.layout = below(2) == 0 ? "dense" : "grow";  // dense holds all that it was promised
     r.kv_type = below(3) == 0 ? "f16" : "f32";
     return r;
   }
 
   Result<Session> session_for(const Request& r) {
     SessionOptions options;
+    options.layout = r.layout;
     options.ctx = r.ctx;
     options.kv_type_k = options.kv_type_v = r.kv_type;
     return engine_->open_session(options);

@@ -91,8 +91,9 @@ TEST(E2eRun, TheReceiptDoesNotDependOnHow) {
   for (const LayoutInfo* layout : layouts()) ways.push_back({"--cache", std::string(layout->name)});
   for (const char* threads : {"1", "2", "4"}) ways.push_back({"--threads", threads});
   for (const char* chunk : {"1", "7"}) ways.push_back({"--prefill-chunk", chunk});
-  for (const char* mode : {"resident", "mapped"}) ways.push_back({"--weights", mode});
+  for (const char* mode : {"resident", "mapped", "streamed"}) ways.push_back({"--weights", mode});
   ways.push_back({"--ctx", "64"});
+  for (const char* ram : {"26M", "100M"}) ways.push_back({"--ram", ram});
   for (const Arguments& way : ways) EXPECT_EQ(tales(way)["receipt"], expected) << testing::PrintToString(way);
 }
 

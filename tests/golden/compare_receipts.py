@@ -69,7 +69,7 @@ def compare_model(program, name, folder, scratch, arguments, pre=None):
     want = run(program, folder, arguments)
     gguf = to_gguf.convert(folder, os.path.join(scratch, name + '.gguf'), pre=pre)
     compare(f'{name}: gguf', want, run(program, gguf, arguments))
-    for weights in ('resident', 'mapped'):
+    for weights in ('resident', 'mapped', 'streamed'):
         for form, path in (('folder', folder), ('gguf', gguf)):
             compare(f'{name}: {form}, {weights}', want, run(program, path, [*arguments, '--weights', weights]))
     for way, options in WRITTEN.items() if name in VARIED else ():

@@ -1,0 +1,50 @@
+// A model whose weights are read again in every pass: what a failed read leaves behind.
+#include <fstream>
+#include <sstream>
+
+#include "tests/engine_test_util.h"
+
+namespace kvasir {
+namespace {
+
+using namespace engine_test;
+
+std::string contents(const tiny::fs::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::stringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+// The file is cut in the middle of two conversations and mended again.
+TEST(StreamedModel, AFailedPassChangesNoSession) {
+  ModelOptions streamed;
+  streamed.weights = "streamed";
+  Opened cut(tiny::llama(), {.threads = 2}, streamed), whole("tales");
+  Opened resident(tiny::llama());
+  const tiny::fs::path file = cut.folder() / "model" / "model.safetensors";
+  const std::string bytes = contents(file);
+  Session a = cut.session(), b = cut.session(), other = whole.session();
+  StepOutput out;
+  ASSERT_TRUE(cut.engine().prefill(a, tiny::ids(9), &out));
+  ASSERT_TRUE(cut.engine().prefill(b, tiny::ids(5), &out));
+  tiny::fs::resize_file(file, bytes.size() / 2);
+  const std::vector<int> next{3};
+  const auto failed = cut.engine().prefill(a, next, &out);
+  EXPECT_THAT(message_of(failed), AllOf(HasSubstr(file.string()), HasSubstr("the file was cut")));
+  EXPECT_THAT(message_of(failed), testing::ContainsRegex("layer [0-9]|vocabulary head"));
+  EXPECT_EQ(a.pos(), 9);
+  EXPECT_FALSE(cut.engine().prefill(b, next, &out));
+  EXPECT_EQ(b.pos(), 5);
+  EXPECT_TRUE(whole.engine().prefill(other, tiny::ids(4), &out)) << "another model runs on";
+  std::fstream(file, std::ios::binary | std::ios::in | std::ios::out) << bytes;
+  for (Session* session : {&a, &b}) {
+    std::vector<int> ids(session->tokens().begin(), session->tokens().end());
+    ids.push_back(3);
+    ASSERT_TRUE(cut.engine().prefill(*session, next, &out));
+    EXPECT_TRUE(same_bits(out.logits, resident.fresh(ids)));
+  }
+}
+
+}  // namespace
+}  // namespace kvasir
