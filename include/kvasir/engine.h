@@ -112,7 +112,8 @@ class Engine {
   /// One token for each of B sessions, of any lengths; out->logits is [B][vocab].
   Result<void> decode_step(std::span<Session* const> sessions, std::span<const int> tokens, StepOutput* out);
 
-  /// The textbook's form: B sequences of equal length in one KVCache of batch B. `tokens` is [B][n]; logits [B][vocab].
+  /// The textbook's form: B sequences of equal length in one KVCache of batch B, which no budget counts. `tokens` is
+  /// [B][n]; logits [B][vocab].
   Result<void> prefill(KVCache& cache, std::span<const int> tokens, StepOutput* out);
   Result<void> decode_step(KVCache& cache, std::span<const int> tokens, StepOutput* out);
 

@@ -32,8 +32,9 @@ Result<void> Engine::prefill(KVCache& cache, std::span<const int> tokens, StepOu
   KVASIR_CHECK(cache.grow_to(start + static_cast<int>(n)));
   std::vector<std::unique_ptr<Layout>> views;
   for (int b = 0; b < cache.batch(); ++b) views.push_back(make_grow_view(cache, shape, b));
-  for (size_t from = 0; from < n; from += static_cast<size_t>(impl_->chunk)) {
-    const size_t count = std::min(n - from, static_cast<size_t>(impl_->chunk));
+  const size_t chunk = std::max<size_t>(1, static_cast<size_t>(impl_->chunk) / batch);
+  for (size_t from = 0; from < n; from += chunk) {
+    const size_t count = std::min(n - from, chunk);
     const int wanted = from + count == n ? static_cast<int>(count) - 1 : static_cast<int>(count);
     std::vector<BatchItem> items;
     for (size_t b = 0; b < batch; ++b)
