@@ -45,7 +45,7 @@ void print_ram(const PlanReport& r, const Rates& rates, const Args& a) {
     const auto speed = limit(c, r, rates);
     fmt::print("  {:<8} weights  {} B, {} B left: {} positions for one, {} sequences of {}{}{}\n", c.mode,
                with_commas(c.weights_bytes), with_commas(c.left), c.positions, c.users, r.chat,
-               speed ? fmt::format(", at most {:.1f} tok/s", *speed) : "",
+               speed ? fmt::format(", at most {:.1f} tok/s{}", *speed, c.disk_bytes > 0 ? " from the disk" : "") : "",
                c.mode == r.weights_mode ? "  <- chosen" : "");
   }
   if (r.weights_mode.empty()) {

@@ -87,10 +87,12 @@ Result<Session> Engine::open_session(const LayoutInfo& layout, const SessionOpti
     shape.max_ctx = std::max(1, positions_that_fit(net.config(), layout, shape, budget.left()));
   Session session;
   session.ctx_ = shape.max_ctx;
+  const bool streamed = net.source().mode() == WeightMode::streamed;
   KVASIR_TRY(session.share_,
              budget.take(session_bytes(net.config(), layout, shape), "sequences",
                          fmt::format("a context of {} positions in layout {} needs", shape.max_ctx, layout.name),
-                         "a smaller --ctx, a narrower --kv-type or --weights streamed"));
+                         streamed ? "a smaller --ctx or a narrower --kv-type"
+                                  : "a smaller --ctx, a narrower --kv-type or --weights streamed"));
   KVASIR_TRY(session.cache_, layout.make(shape));
   return session;
 }
