@@ -112,7 +112,7 @@ TEST_P(ThreadsStreamed, AFailedReadNamesTheTensorAndTheNextWorks) {
   EXPECT_EQ(wrong((*whole)[0], 2), -1);
 }
 
-INSTANTIATE_TEST_SUITE_P(Ways, ThreadsStreamed, testing::Combine(testing::Bool(), testing::Bool()),
+INSTANTIATE_TEST_SUITE_P(ThreadsRead, ThreadsStreamed, testing::Combine(testing::Bool(), testing::Bool()),
                          [](const auto& ways) {
                            return std::string(std::get<0>(ways.param) ? "IoUring" : "Plain") +
                                   (std::get<1>(ways.param) ? "Cached" : "Direct");
@@ -132,6 +132,7 @@ INSTANTIATE_TEST_SUITE_P(Kept, PageCache, testing::Combine(testing::Bool(), test
 
 // Where memory is short, a pass leaves nothing behind that others' pages would have to go for.
 TEST_P(PageCache, IsLeftAsItWas) {
+  if (dir_->files[0]->direct_fd() < 0) GTEST_SKIP() << "this file system has no O_DIRECT";
   drop_cache();
   if (cached_bytes(*dir_->files[0]) > 0) GTEST_SKIP() << "this file system keeps files in memory";
   const auto source = open();
