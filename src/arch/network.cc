@@ -68,7 +68,8 @@ WeightUse Network::weight_use(WeightMode mode) {
   const bool sliced = mode == WeightMode::streamed && !head.conv1d && head.pair_dim == 0;
   const auto fit = std::max<int64_t>(16, static_cast<int64_t>(largest_layer_bytes() / head.row_bytes()) / 16 * 16);
   for (int64_t begin = 0; begin < head.rows; begin += slices_.back().matrix.rows) {
-    Slice& slice = slices_.emplace_back(begin, head);
+    slices_.push_back({begin, head});
+    Slice& slice = slices_.back();
     if (sliced) slice.matrix.rows = std::min(fit, head.rows - begin);
     const uint64_t row = sliced ? head.row_bytes() : 0,
                    bytes = sliced ? row * static_cast<uint64_t>(slice.matrix.rows) : groups_.back().infos.back()->bytes;
