@@ -2,6 +2,7 @@
 // the speed that memory bandwidth allows.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -59,6 +60,20 @@ struct PlanReport {
 
 /// Errors: an architecture that is not supported (named), a bad config, a context above the model's limit.
 Result<PlanReport> plan(const PlanRequest& request);
+
+/// Bytes per second of this machine.
+struct Rates {
+  double memory = 0;
+  std::optional<double> disk;  ///< none: no file, or one that cannot be read past the page cache
+};
+
+/// Measured now, the disk with the first of the report's files. Errors: as measure_read_bandwidth.
+Result<Rates> measure_rates(const PlanReport& report, int threads);
+/// Tokens a second that memory allows one sequence of `chat` positions, weights resident.
+double decode_limit(const PlanReport& report, const Rates& rates);
+/// The same for a way to hold the weights: a streamed model waits for the slower of memory and disk. None: no rate of
+/// the disk.
+std::optional<double> decode_limit(const WeightChoice& choice, const PlanReport& report, const Rates& rates);
 
 /// Bytes per second that this machine reads from memory with so many threads, measured now (about 0.2 s).
 Result<double> measure_read_bandwidth(int threads);

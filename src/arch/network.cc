@@ -65,15 +65,17 @@ WeightUse Network::weight_use(WeightMode mode) {
     for (const TensorInfo* info : groups_[l + 1].infos) parts.push_back(TensorPart::all_of(info));
   }
   const Matrix& head = groups_.back().matrices.back();
+  const TensorInfo* stored = groups_.back().infos.back();
+  const uint64_t row_bytes = stored->bytes / static_cast<uint64_t>(head.rows);
   const bool sliced = mode == WeightMode::streamed && !head.conv1d && head.pair_dim == 0;
-  const auto fit = std::max<int64_t>(16, static_cast<int64_t>(largest_layer_bytes() / head.row_bytes()) / 16 * 16);
-  for (int64_t begin = 0; begin < head.rows; begin += slices_.back().matrix.rows) {
-    slices_.push_back({begin, head});
-    Slice& slice = slices_.back();
-    if (sliced) slice.matrix.rows = std::min(fit, head.rows - begin);
-    const uint64_t row = sliced ? head.row_bytes() : 0,
-                   bytes = sliced ? row * static_cast<uint64_t>(slice.matrix.rows) : groups_.back().infos.back()->bytes;
-    use.groups.push_back({{groups_.back().infos.back(), row * static_cast<uint64_t>(begin), bytes}});
+  const auto fit = std::max<int64_t>(16, static_cast<int64_t>(largest_layer_bytes() / row_bytes) / 16 * 16);
+  const int64_t most = sliced ? fit : head.rows;
+  for (int64_t begin = 0; begin < head.rows; begin += most) {
+    Slice slice{begin, head};
+    slice.matrix.rows = std::min(most, head.rows - begin);
+    use.groups.push_back(
+        {{stored, row_bytes * static_cast<uint64_t>(begin), row_bytes * static_cast<uint64_t>(slice.matrix.rows)}});
+    slices_.push_back(slice);
   }
   return use;
 }

@@ -1,5 +1,4 @@
 // kvasir plan: what a run will take, before it starts.
-#include <algorithm>
 #include <cstdio>
 #include <optional>
 
@@ -20,31 +19,19 @@ struct Args {
   bool explain = false, json = false;
 };
 
-/// Measured now: bytes a second.
-struct Rates {
-  double memory = 0;
-  std::optional<double> disk;  // none: no file, or one that cannot be read past the page cache
-};
-
-double limit(const PlanReport& r, const Rates& rates) {
-  return rates.memory / static_cast<double>(r.read_bytes_per_token);
-}
-
-/// Of this way to hold the weights. A streamed model waits for the slower of disk and memory.
-std::optional<double> limit(const WeightChoice& c, const PlanReport& r, const Rates& rates) {
-  if (c.disk_bytes == 0) return limit(r, rates);
-  if (!rates.disk) return std::nullopt;
-  return std::min(limit(r, rates), *rates.disk / static_cast<double>(c.disk_bytes));
-}
-
 void print_ram(const PlanReport& r, const Rates& rates, const Args& a) {
   fmt::print("in {:<15} code {}, tokenizer {}, activations {} ({} tokens a pass, {} threads)\n", a.ram + " of memory",
              with_commas(r.process_bytes), with_commas(r.tokenizer_bytes), with_commas(r.activation_bytes),
              r.prefill_chunk, a.request.threads);
   for (const WeightChoice& c : r.choices) {
-    const auto speed = limit(c, r, rates);
-    fmt::print("  {:<8} weights  {} B, {} B left: {} positions for one, {} sequences of {}{}{}\n", c.mode,
-               with_commas(c.weights_bytes), with_commas(c.left), c.positions, c.users, r.chat,
+    fmt::print("  {:<8} weights  {} B, ", c.mode, with_commas(c.weights_bytes));
+    if (c.left == 0) {
+      fmt::print("which does not fit\n");
+      continue;
+    }
+    const auto speed = decode_limit(c, r, rates);
+    fmt::print("{} B left: {} positions for one, {} sequences of {}{}{}\n", with_commas(c.left), c.positions, c.users,
+               r.chat,
                speed ? fmt::format(", at most {:.1f} tok/s{}", *speed, c.disk_bytes > 0 ? " from the disk" : "") : "",
                c.mode == r.weights_mode ? "  <- chosen" : "");
   }
@@ -71,8 +58,8 @@ void print_plan(const PlanReport& r, const Rates& rates, const Args& a) {
     print_ram(r, rates, a);
   else if (r.users_that_fit >= 0)
     fmt::print("sequences at once  {} in {} of KV\n", r.users_that_fit, a.kv_ram);
-  fmt::print("decode limit       {:.1f} tok/s: {} B read a token at this machine's memory bandwidth\n", limit(r, rates),
-             with_commas(r.read_bytes_per_token));
+  fmt::print("decode limit       {:.1f} tok/s: {} B read a token at this machine's memory bandwidth\n",
+             decode_limit(r, rates), with_commas(r.read_bytes_per_token));
   if (a.explain)
     for (const std::string& line : r.explanation) fmt::print("  {}\n", line);
 }
@@ -90,7 +77,7 @@ nlohmann::json ram_json(const PlanReport& r, const Rates& rates) {
                      {"left_bytes", c.left},
                      {"positions", c.positions},
                      {"users", c.users},
-                     {"limit_decode_tok_s", or_null(limit(c, r, rates))}});
+                     {"limit_decode_tok_s", or_null(decode_limit(c, r, rates))}});
   for (const KvChoice& k : r.kv_types)
     types.push_back({{"kv_type", k.kv_type},
                      {"kv_bytes_per_token", k.bytes_per_token},
@@ -118,7 +105,7 @@ nlohmann::json plan_json(const PlanReport& r, const Rates& rates) {
           {"kv_type_v", r.kv_type_v},
           {"layout", r.layout},
           {"users_that_fit", r.users_that_fit < 0 ? nlohmann::json() : nlohmann::json(r.users_that_fit)},
-          {"limit_decode_tok_s", limit(r, rates)},
+          {"limit_decode_tok_s", decode_limit(r, rates)},
           {"ram", r.choices.empty() ? nlohmann::json() : ram_json(r, rates)}};
 }
 
@@ -129,10 +116,7 @@ Result<int> run(Args a) {
   }
   if (a.request.threads == 0) a.request.threads = default_threads();
   KVASIR_TRY(const PlanReport report, plan(a.request));
-  Rates rates;
-  KVASIR_TRY(rates.memory, measure_read_bandwidth(a.request.threads));
-  if (!report.files.empty())
-    if (const auto disk = measure_disk_bandwidth(report.files.front())) rates.disk = *disk;
+  KVASIR_TRY(const Rates rates, measure_rates(report, a.request.threads));
   if (a.json)
     print_json(plan_json(report, rates));
   else

@@ -10,8 +10,6 @@
 
 namespace kvasir {
 
-std::string in_mb(size_t bytes) { return fmt::format("{:.1f} MB", static_cast<double>(bytes) / 1e6); }
-
 BudgetShare::~BudgetShare() {
   const std::lock_guard lock(budget_->mutex_);
   budget_->taken_[owner_] -= bytes_;
@@ -36,9 +34,9 @@ Result<BudgetSharePtr> Budget::take(size_t bytes, const std::string& owner, cons
   if (bytes > left) {
     std::vector<std::string> others;
     for (const auto& [name, held] : taken_)
-      if (held > 0) others.push_back(fmt::format("{} {}", name, in_mb(held)));
+      if (held > 0) others.push_back(fmt::format("{} {:.1f} MB", name, static_cast<double>(held) / 1e6));
     return fail(fmt::format("{} {} B, {} B of the {} B for this run are left ({})", what, bytes, left, bytes_,
-                            others.empty() ? "all of it" : fmt::format("{}", fmt::join(others, ", "))),
+                            others.empty() ? "nothing is promised yet" : fmt::format("{}", fmt::join(others, ", "))),
                 "--ram", hint);
   }
   taken_[owner] += bytes;

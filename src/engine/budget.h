@@ -58,7 +58,4 @@ class Budget : public std::enable_shared_from_this<Budget> {
   std::map<std::string, size_t> taken_;  // by owner
 };
 
-/// "16.2 MB", of 1,000,000 bytes.
-std::string in_mb(size_t bytes);
-
 }  // namespace kvasir

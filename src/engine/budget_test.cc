@@ -1,10 +1,15 @@
 // Promises and refusals; that memory keeps to them is tests/e2e/budget_runs.cc.
 #include "engine/budget.h"
 
+#include <set>
 #include <thread>
 #include <vector>
 
+#include <kvasir/plan.h>
+
+#include "arch/footprint.h"
 #include "arch/network.h"
+#include "base/buffer.h"
 #include "engine/memory_plan.h"
 #include "tests/engine_test_util.h"
 
@@ -76,19 +81,20 @@ TEST(MemoryPlan, AModelThatLeavesTooLittleIsStreamed) {
   EXPECT_EQ(budgeted_mode(201, 300), WeightMode::streamed);
 }
 
-// 30 MB of a model that has 7: resident, and with 26 of them streamed, as plan says.
-TEST(MemoryPlan, AModelKeepsToItsBudget) {
-  const auto opened = [](size_t ram) {
-    ModelOptions options;
-    options.ram = ram;
-    return Model::open("tales", options);
-  };
-  const auto roomy = opened(40000000), tight = opened(26000000), none = opened(10000000);
-  ASSERT_TRUE(roomy && tight) << message_of(roomy) << message_of(tight);
-  EXPECT_EQ((*roomy)->info().weights_mode, "resident");
-  EXPECT_EQ((*tight)->info().weights_mode, "streamed");
-  EXPECT_THAT(message_of(none), AllOf(HasSubstr("10000000"), HasSubstr("--ram")));
-  const auto engine = Engine::create(*tight, {.threads = 1});
+std::shared_ptr<const Model> tales_within(size_t ram) {
+  ModelOptions options;
+  options.ram = ram;
+  const auto model = Model::open("tales", options);
+  EXPECT_TRUE(model) << message_of(model);
+  return model ? *model : nullptr;
+}
+
+TEST(MemoryPlan, ABudgetThatIsTakenRefusesWithItsNumbers) {
+  ModelOptions nothing;
+  nothing.ram = 10000000;
+  EXPECT_THAT(message_of(Model::open("tales", nothing)), AllOf(HasSubstr("10000000"), HasSubstr("--ram")));
+  const auto model = tales_within(26000000);
+  const auto engine = Engine::create(model, {.threads = 1});
   ASSERT_TRUE(engine) << message_of(engine);
   const auto all = (*engine)->open_session();
   ASSERT_TRUE(all) << message_of(all);
@@ -96,8 +102,68 @@ TEST(MemoryPlan, AModelKeepsToItsBudget) {
   SessionOptions dense;
   dense.layout = "dense";
   dense.ctx = 512;
-  const auto second = (*engine)->open_session(dense);
-  EXPECT_THAT(message_of(second), AllOf(HasSubstr("512 positions"), HasSubstr("sequences"), HasSubstr("26000000")));
+  EXPECT_THAT(message_of((*engine)->open_session(dense)),
+              AllOf(HasSubstr("512 positions"), HasSubstr("sequences"), HasSubstr("26000000")));
+}
+
+// What plan says of a budget is what a run under it gets: the mode, one long sequence, as many short ones.
+TEST(MemoryPlan, PlanAndRunAgree) {
+  std::set<std::string> modes;
+  for (const size_t ram : {size_t{26000000}, size_t{28000000}, size_t{31000000}, size_t{34000000}}) {
+    PlanRequest request;
+    request.model = "tales";
+    request.ram = ram;
+    request.chat = 100;
+    request.threads = 2;
+    const auto planned = plan(request);
+    ASSERT_TRUE(planned) << message_of(planned);
+    const auto model = tales_within(ram);
+    EXPECT_EQ(model->info().weights_mode, planned->weights_mode) << ram;
+    modes.insert(planned->weights_mode);
+    const WeightChoice& chosen = planned->choices[planned->weights_mode == "resident" ? 0 : 1];
+    const auto engine = Engine::create(model, {.threads = 2});
+    ASSERT_TRUE(engine) << message_of(engine);
+    {
+      const auto one = (*engine)->open_session();
+      ASSERT_TRUE(one) << message_of(one);
+      // A tokenizer may take a little more or less of the heap the second time.
+      EXPECT_NEAR(one->ctx(), chosen.positions, 4) << ram;
+    }
+    SessionOptions chat;
+    chat.ctx = 100;
+    std::vector<Session> sessions;
+    for (auto next = (*engine)->open_session(chat); next; next = (*engine)->open_session(chat))
+      sessions.push_back(std::move(*next));
+    EXPECT_NEAR(static_cast<double>(sessions.size()), static_cast<double>(planned->users_that_fit), 1) << ram;
+  }
+  EXPECT_EQ(modes.size(), 2u) << "both modes are to be seen here";
+}
+
+// The promise of activations is an upper bound of what passes allocate, long split histories and batches included.
+TEST(MemoryPlan, ActivationsStayWithinTheirPromise) {
+  for (const int threads : {1, 3}) {
+    const auto model = tales_within(100000000);
+    const ModelConfig& c = model->network().config();
+    const size_t before = live_bytes(Owner::activations);
+    const auto engine = Engine::create(model, {.threads = threads, .prefill_chunk = 50});
+    ASSERT_TRUE(engine) << message_of(engine);
+    SessionOptions options;
+    options.ctx = 700;
+    std::vector<Session> sessions;
+    for (int i = 0; i < 3; ++i) sessions.push_back(std::move(*(*engine)->open_session(options)));
+    StepOutput out;
+    const std::vector<int> prompt = tiny::ids(600), next{7};
+    for (Session& session : sessions) {
+      ASSERT_TRUE((*engine)->prefill(session, prompt, &out));
+      ASSERT_TRUE((*engine)->prefill(session, next, &out));
+    }
+    std::vector<Session*> all;
+    for (Session& session : sessions) all.push_back(&session);
+    ASSERT_TRUE((*engine)->decode_step(all, std::vector<int>{1, 2, 3}, &out));
+    const size_t held = live_bytes(Owner::activations) - before, pass = activation_bytes(c, 50, threads);
+    EXPECT_LE(held, pass + sessions.size() * sequence_bytes(c, 700)) << threads;
+    EXPECT_GE(held, pass / 2) << "a promise of far more than is needed keeps sequences out";
+  }
 }
 
 }  // namespace

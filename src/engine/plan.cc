@@ -23,8 +23,8 @@ struct Subject {
   std::string name;
   const Family* family = nullptr;
   ModelConfig config;
-  size_t weights_bytes = 0, unread_bytes = 0;     // unread: looked up by row, not read whole
-  size_t resident_bytes = 0, streamed_bytes = 0;  // of memory, in these modes
+  size_t weights_bytes = 0, unread_bytes = 0;  // unread: looked up by row, not read whole
+  size_t largest_layer_bytes = 0;
   size_t tokenizer_bytes = 0;
   std::vector<std::string> files;
 };
@@ -52,8 +52,7 @@ void count_weights(const Codec& type, Subject* s) {
   const size_t tied = s->config.tied_head ? elements(table.head.back()) : 0;
   s->weights_bytes = type.row_bytes(static_cast<int64_t>(n + embed - tied));
   s->unread_bytes = type.row_bytes(static_cast<int64_t>(embed - tied));
-  s->resident_bytes = bytes_in_memory(WeightMode::resident, s->weights_bytes, 0);
-  s->streamed_bytes = bytes_in_memory(WeightMode::streamed, 0, type.row_bytes(static_cast<int64_t>(largest)));
+  s->largest_layer_bytes = type.row_bytes(static_cast<int64_t>(largest));
 }
 
 Result<Subject> from_config(const PlanRequest& request) {
@@ -87,8 +86,7 @@ Result<Subject> from_model(const PlanRequest& request) {
   const Codec* type = find_codec(model->info().weight_type);
   count_weights(*type, &s);
   s.weights_bytes = model->info().weights_bytes;
-  s.resident_bytes = bytes_in_memory(WeightMode::resident, s.weights_bytes, 0);
-  s.streamed_bytes = bytes_in_memory(WeightMode::streamed, 0, model->network().largest_layer_bytes());
+  s.largest_layer_bytes = model->network().largest_layer_bytes();
   s.tokenizer_bytes = model->info().tokenizer_bytes;
   s.files = model->files();
   return s;
@@ -103,12 +101,11 @@ WeightChoice choice_of(WeightMode mode, const Subject& s, const LayoutInfo& layo
                        size_t free) {
   WeightChoice c;
   c.mode = weight_mode_name(mode);
-  const bool streamed = mode == WeightMode::streamed;
-  c.weights_bytes = streamed ? s.streamed_bytes : s.resident_bytes;
+  c.weights_bytes = bytes_in_memory(mode, s.weights_bytes, s.largest_layer_bytes);
   c.left = free > c.weights_bytes ? free - c.weights_bytes : 0;
   c.positions = positions_that_fit(s.config, layout, shape, c.left);
   c.users = users(s, layout, shape, chat, c.left);
-  c.disk_bytes = streamed ? s.weights_bytes - s.unread_bytes : 0;
+  c.disk_bytes = mode == WeightMode::streamed ? s.weights_bytes - s.unread_bytes : 0;
   return c;
 }
 
@@ -126,8 +123,8 @@ void plan_ram(const PlanRequest& request, const Subject& s, const LayoutInfo& la
   const size_t free = minus(before_weights, r->activation_bytes);
   for (const WeightMode mode : {WeightMode::resident, WeightMode::streamed})
     r->choices.push_back(choice_of(mode, s, layout, shape, r->chat, free));
-  const bool resident = budgeted_mode(s.resident_bytes, before_weights) == WeightMode::resident;
-  const WeightChoice& chosen = r->choices[resident ? 0 : 1];
+  const WeightMode mode = budgeted_mode(r->choices[0].weights_bytes, before_weights);
+  const WeightChoice& chosen = r->choices[mode == WeightMode::resident ? 0 : 1];
   r->users_that_fit = chosen.users;
   if (chosen.positions > 0) r->weights_mode = chosen.mode;
   for (const Codec* type : kv_codecs()) {
@@ -181,6 +178,24 @@ Result<PlanReport> plan(const PlanRequest& request) {
   if (request.kv_ram > 0 && r.kv_bytes > 0) r.users_that_fit = static_cast<int64_t>(request.kv_ram / r.kv_bytes);
   if (request.ram > 0) plan_ram(request, s, *layout, shape, &r);
   return r;
+}
+
+double decode_limit(const PlanReport& r, const Rates& rates) {
+  return rates.memory / static_cast<double>(r.read_bytes_per_token);
+}
+
+std::optional<double> decode_limit(const WeightChoice& c, const PlanReport& r, const Rates& rates) {
+  if (c.disk_bytes == 0) return decode_limit(r, rates);
+  if (!rates.disk) return std::nullopt;
+  return std::min(decode_limit(r, rates), *rates.disk / static_cast<double>(c.disk_bytes));
+}
+
+Result<Rates> measure_rates(const PlanReport& report, int threads) {
+  Rates rates;
+  KVASIR_TRY(rates.memory, measure_read_bandwidth(threads == 0 ? default_threads() : threads));
+  if (report.files.empty()) return rates;
+  if (const auto disk = measure_disk_bandwidth(report.files.front())) rates.disk = *disk;
+  return rates;
 }
 
 }  // namespace kvasir

@@ -121,10 +121,6 @@ MappedFile::~MappedFile() {
   if (direct_fd_ >= 0) ::close(direct_fd_);
 }
 
-tl::unexpected<Error> MappedFile::short_read(uint64_t offset, size_t got, size_t asked) const {
-  return fail(fmt::format("short read: {} of {} bytes at offset {}", got, asked, offset), path_.string(), kCutHint);
-}
-
 // Not by reading with RWF_NOWAIT, which would begin to read ahead.
 bool MappedFile::cached(uint64_t offset) const {
   constexpr uint64_t kPage = 4096;
@@ -146,7 +142,9 @@ Result<void> MappedFile::read_at(uint64_t offset, std::span<std::byte> out) cons
     return fail(fmt::format("{} bytes at offset {} are past the end of {} bytes", out.size(), offset, size_),
                 path_.string());
   KVASIR_TRY(const size_t got, pread_fully(fd_, path_, offset, out));
-  if (got != out.size()) return short_read(offset, got, out.size());
+  if (got != out.size())
+    return fail(fmt::format("short read: {} of {} bytes at offset {}", got, out.size(), offset), path_.string(),
+                kCutHint);
   return {};
 }
 

@@ -33,8 +33,6 @@ class MappedFile {
   /// Whether this byte lies in the page cache now. Of a file that is not ours the system does not tell: true.
   /// Requires: it lies in the file.
   bool cached(uint64_t offset) const;
-  /// What read_at says when only `got` of `asked` bytes were there.
-  tl::unexpected<Error> short_read(uint64_t offset, size_t got, size_t asked) const;
   /// Errors: the file is shorter than it was when it was opened.
   Result<void> check_size() const;
   /// Takes what was touched of the mapping out of this process's resident set; it stays in the page cache.
