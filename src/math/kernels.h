@@ -52,13 +52,15 @@ struct AttendArgs {
   const Tile* tiles = nullptr;  // ascending
   int tile_count = 0;
   int head_dim = 0, group = 0, tokens = 0;
-  int first_pos = 0;                  // position of token 0; token t sees positions <= first_pos + t
+  int first_pos = 0;                  // position of token 0
+  int window = 0, sinks = 0;          // what token t sees from there: seen_rows()
   float scale = 0;                    // applied after the dot
   size_t k_offset = 0, v_offset = 0;  // bytes from a row's start to this KV head
   RowForm k_form = RowForm::f32, v_form = RowForm::f32;
   DecodeFn decode_k = nullptr, decode_v = nullptr;
-  const float* q = nullptr;  // [tokens][q_stride], the group's heads one after the other
-  float* out = nullptr;      // [tokens][out_stride], likewise
+  const float* sink_k = nullptr;  // [64][head_dim]: K of the tile at position 0 where it is not as stored, or null
+  const float* q = nullptr;       // [tokens][q_stride], the group's heads one after the other
+  float* out = nullptr;           // [tokens][out_stride], likewise
   int64_t q_stride = 0, out_stride = 0;
   float* scratch = nullptr;  // attend_scratch_floats(...) floats
 };

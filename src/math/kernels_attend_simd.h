@@ -177,7 +177,7 @@ inline void softmax_tile(float* p, uint64_t mask, float scale, float* m, float* 
 // ---- weighing V -------------------------------------------------------------------------------------------------
 
 // Channels [d, d + 16 N) of o[q] = sum over live rows, ascending, of p[q][i] * v_i; with N = 1 the first n of them.
-// A later query of a block sees what an earlier one does, and then perhaps more.
+// A later query sees what an earlier one does, and then perhaps more.
 template <class Rows, int Q, int N>
 inline void weigh_channels(const float* p, const TileRows& v, const uint64_t* mask, int d, int n, int head_dim,
                            float* o) {
@@ -279,8 +279,11 @@ struct TileView {
 
 inline TileView view_of(const AttendArgs& a, int j, uint64_t live, const Scratch& scratch) {
   const Tile &tile = a.tiles[j], *next = j + 1 < a.tile_count ? &tile + 1 : nullptr;
-  TileView view{rows_of(tile.k + a.k_offset, tile.k_stride, next != nullptr ? next->k + a.k_offset : nullptr, a.k_form,
-                        a.decode_k, live, a.head_dim, scratch.k),
+  const bool sinks = a.sink_k != nullptr && tile.first == 0;
+  TileView view{rows_of(sinks ? bytes_of(a.sink_k) : tile.k + a.k_offset,
+                        sinks ? static_cast<size_t>(a.head_dim) * 4 : tile.k_stride,
+                        next != nullptr ? next->k + a.k_offset : nullptr, sinks ? RowForm::f32 : a.k_form, a.decode_k,
+                        live, a.head_dim, scratch.k),
                 rows_of(tile.v + a.v_offset, tile.v_stride, next != nullptr ? next->v + a.v_offset : nullptr, a.v_form,
                         a.decode_v, live, a.head_dim, scratch.v),
                 nullptr};
@@ -304,30 +307,43 @@ inline void attend_block(const AttendArgs& a, const TileView& view, int n, const
   const float* q[Q];
   for (int i = 0; i < Q; ++i)
     q[i] = a.q + (n + i) / a.group * a.q_stride + static_cast<int64_t>((n + i) % a.group) * a.head_dim;
+  uint64_t any = 0, less = 0;  // seen by one of them; by the first and not by all
+  for (int i = 0; i < Q; ++i) {
+    any |= mask[i];
+    less |= mask[0] & ~mask[i];
+  }
   if (view.transposed_k != nullptr)
-    score_columns<Q>(q, view.transposed_k, mask[Q - 1], a.head_dim, scratch.p);
+    score_columns<Q>(q, view.transposed_k, any, a.head_dim, scratch.p);
   else
     with_rows(view.k.form, [&](auto rows) { score_rows<decltype(rows), Q>(q, view.k, a.head_dim, scratch.p); });
   for (int i = 0; i < Q; ++i)
     if (mask[i] != 0) softmax_tile(scratch.p + i * kTilePositions, mask[i], a.scale, m + i, l + i);
-  with_rows(view.v.form, [&](auto rows) { weigh<decltype(rows), Q>(scratch.p, view.v, mask, a.head_dim, scratch.o); });
+  with_rows(view.v.form, [&](auto rows) {
+    if (less == 0) return weigh<decltype(rows), Q>(scratch.p, view.v, mask, a.head_dim, scratch.o);
+    for (int i = 0; i < Q; ++i)  // where a window begins
+      weigh<decltype(rows), 1>(scratch.p + i * kTilePositions, view.v, mask + i, a.head_dim,
+                               scratch.o + static_cast<int64_t>(i) * a.head_dim);
+  });
 }
 
 // All queries against one tile. merge(query, m, l, o) takes what each query that sees any of it gets.
 template <class F>
 inline void attend_one_tile(const AttendArgs& a, int j, const Scratch& scratch, F&& merge) {
   const Tile& tile = a.tiles[j];
-  const uint64_t live = tile.live & kvasir::live_below(tile.first, a.first_pos + a.tokens);
+  const int first = a.first_pos;
+  const uint64_t live = tile.live & kvasir::seen_rows(tile.first, first, first + a.tokens - 1, a.window, a.sinks);
   if (live == 0) return;
   const TileView view = view_of(a, j, live, scratch);
   const int queries = a.tokens * a.group;
   for (int n = 0; n < queries; n += kAttendBlock) {
     const int count = queries - n < kAttendBlock ? queries - n : kAttendBlock;
-    uint64_t mask[kAttendBlock];
+    uint64_t mask[kAttendBlock], any = 0;
     float m[kAttendBlock], l[kAttendBlock];
-    for (int i = 0; i < count; ++i)
-      mask[i] = live & kvasir::live_below(tile.first, a.first_pos + (n + i) / a.group + 1);
-    if (mask[count - 1] == 0) continue;
+    for (int i = 0; i < count; ++i) {
+      const int pos = first + (n + i) / a.group;
+      any |= mask[i] = live & kvasir::seen_rows(tile.first, pos, pos, a.window, a.sinks);
+    }
+    if (any == 0) continue;
     switch (count) {
       case 1:
         attend_block<1>(a, view, n, mask, scratch, m, l);

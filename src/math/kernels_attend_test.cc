@@ -24,8 +24,20 @@ struct Shape {
   const Codec* k = &codec_f32();
   const Codec* v = &codec_f32();
   bool holes = false, extremes = false, own_pages = false;
+  int window = 0, sinks = 0;
+  bool own_sink_k = false;  // K of the first tile is not what is stored
 
   int end() const { return first_pos + tokens; }
+  /// What token t may see, written once more, position by position.
+  bool sees(int t, int pos) const {
+    const int self = first_pos + t;
+    return pos <= self && (window == 0 || pos > self - window || pos < sinks);
+  }
+  bool seen(int pos) const {
+    for (int t = 0; t < tokens; ++t)
+      if (sees(t, pos)) return true;
+    return false;
+  }
 };
 
 // Rows of K or V for the tiles of [0, end), of three KV heads, at a stride of its own. A dead row is NaN, or lies on a
@@ -66,8 +78,8 @@ class StoredRows {
   GuardedBytes memory_;
 };
 
-// One call of the kernel with all its memory. Positions from end() to the end of the last tile are dead too, though the
-// tile calls some of them live.
+// One call of the kernel with all its memory. Positions that no token sees are dead too, though the tile calls some of
+// them live.
 class Attention {
  public:
   Attention(const Shape& shape, Random& random)
@@ -78,13 +90,14 @@ class Attention {
         out_stride_(s.group * s.head_dim + random.pick({0, 5, 16})),
         k_(*s.k, s, tile_count_, random),
         v_(*s.v, s, tile_count_, random),
-        q_(random.floats(static_cast<size_t>((s.tokens - 1) * q_stride_ + s.group * s.head_dim), s.extremes)) {
+        q_(random.floats(static_cast<size_t>((s.tokens - 1) * q_stride_ + s.group * s.head_dim), s.extremes)),
+        sink_k_(random.floats(static_cast<size_t>(kTilePositions * s.head_dim))) {
     for (int pos = 0; pos < tile_count_ * kTilePositions; ++pos) fill(pos, random);
     for (int j = 0; j < tile_count_; ++j) {
       Tile tile{j * kTilePositions,         0,           k_.row(j * kTilePositions),
                 v_.row(j * kTilePositions), k_.stride(), v_.stride()};
       for (int i = 0; i < kTilePositions; ++i)
-        if (tile.first + i >= s.end() || live(tile.first + i)) tile.live |= uint64_t{1} << i;
+        if (!s.seen(tile.first + i) || live(tile.first + i)) tile.live |= uint64_t{1} << i;
       if (!(s.holes && tile.first + kTilePositions <= s.first_pos && random.one_in(4))) tiles_.push_back(tile);
     }
   }
@@ -104,7 +117,7 @@ class Attention {
     const auto floats = static_cast<size_t>(s.group * (s.head_dim + 2));
     int seen = 0;
     for (const Tile& tile : tiles_) {
-      if ((tile.live & live_below(tile.first, s.end())) == 0) continue;
+      if ((tile.live & seen_rows(tile.first, s.first_pos, s.first_pos, s.window, s.sinks)) == 0) continue;
       states.resize(++seen * floats);
       a.tiles = &tile;
       a.tile_count = 1;
@@ -120,10 +133,12 @@ class Attention {
     std::vector<int> seen;
     for (const Tile& tile : tiles_)
       for (int i = 0; i < kTilePositions; ++i)
-        if ((tile.live >> i & 1) != 0 && tile.first + i <= s.first_pos + t) seen.push_back(tile.first + i);
+        if ((tile.live >> i & 1) != 0 && s.sees(t, tile.first + i)) seen.push_back(tile.first + i);
     const float* q = q_.floats() + t * q_stride_ + h * s.head_dim;
     for (int pos : seen) {
-      const std::vector<float> k = k_.read(pos, kv_head_, s.head_dim);
+      std::vector<float> k = k_.read(pos, kv_head_, s.head_dim);
+      if (s.own_sink_k && pos < kTilePositions)
+        k.assign(sink_k_.floats() + pos * s.head_dim, sink_k_.floats() + (pos + 1) * s.head_dim);
       double score = 0;
       for (size_t d = 0; d < k.size(); ++d) score += static_cast<double>(q[d]) * static_cast<double>(k[d]);
       weights.push_back(score * static_cast<double>(scale()));
@@ -155,6 +170,9 @@ class Attention {
     a.group = s.group;
     a.tokens = s.tokens;
     a.first_pos = s.first_pos;
+    a.window = s.window;
+    a.sinks = s.sinks;
+    if (s.own_sink_k) a.sink_k = sink_k_.floats();
     a.scale = scale();
     a.k_offset = k_.offset(kv_head_);
     a.v_offset = v_.offset(kv_head_);
@@ -174,7 +192,7 @@ class Attention {
 
   // The tokens' own positions live, so that every query sees something.
   void fill(int pos, Random& random) {
-    live_.push_back(pos < s.end() && (pos >= s.first_pos || !s.holes || !random.one_in(3)));
+    live_.push_back(s.seen(pos) && (pos >= s.first_pos || !s.holes || !random.one_in(3)));
     const size_t n = static_cast<size_t>(3 * s.head_dim);
     if (!live_.back()) {
       k_.kill(pos, s.own_pages, s.head_dim);
@@ -188,7 +206,7 @@ class Attention {
   int tile_count_, kv_head_;
   int64_t q_stride_, out_stride_;
   StoredRows k_, v_;
-  GuardedBytes q_;
+  GuardedBytes q_, sink_k_;
   std::vector<bool> live_;
   std::vector<Tile> tiles_;
 };
@@ -258,6 +276,22 @@ TEST(KernelsAttend, NarrowRowsAreDecodedTheSame) {
       }
 }
 
+TEST(KernelsAttend, WindowsAndSinks) {
+  Random random(19);
+  for (int head_dim : kHeadDims)
+    for (int i = 0; i < 24; ++i) {
+      Shape s = random_shape(head_dim, random);
+      s.window = random.pick({1, 2, 15, 63, 64, 65, 100, 300});
+      s.sinks = random.pick({0, 0, 1, 4, 64});
+      s.own_sink_k = random.one_in(2);
+      s.holes = i % 3 == 0;
+      if (i % 4 == 0) s.k = s.v = &codec_f16();
+      const Attention attention(s, random);
+      expect_tables_equal(attention);
+      for (float x : attention.run(kScalarKernels)) ASSERT_FALSE(std::isnan(x)) << attention.text();
+    }
+}
+
 TEST(KernelsAttend, EveryGroupAndTokenCount) {
   Random random(15);
   for (int group = 1; group <= 5; ++group)
@@ -277,6 +311,7 @@ TEST(KernelsAttend, OneTokenTileByTileIsTheSame) {
       s.first_pos += i % 2 == 0 ? 0 : 150;
       s.holes = i % 3 == 0;
       if (i % 4 == 0) s.k = s.v = &codec_bf16();
+      if (i % 5 == 0) s.window = 70;
       const Attention attention(s, random);
       const std::vector<float> expected = attention.run(kScalarKernels);
       for (const Kernels* table : tables)
@@ -292,6 +327,7 @@ TEST(KernelsAttend, ScalarIsSoftmaxWithinRounding) {
       s.tokens = std::min(s.tokens, 6);
       s.holes = i % 2 == 0;
       if (i == 3) s.k = s.v = &codec_f16();
+      if (i % 2 == 1) s.window = 50, s.sinks = 3, s.own_sink_k = i == 1;
       const Attention attention(s, random);
       const std::vector<float> out = attention.run(kScalarKernels);
       for (int t = 0; t < s.tokens; ++t)

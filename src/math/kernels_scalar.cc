@@ -65,6 +65,15 @@ std::vector<float> decode_row(const std::byte* row, DecodeFn decode, int head_di
   return out;
 }
 
+std::vector<float> key_row(const AttendArgs& a, const Tile& tile, int i) {
+  if (a.sink_k != nullptr && tile.first == 0) return {a.sink_k + i * a.head_dim, a.sink_k + (i + 1) * a.head_dim};
+  return decode_row(tile.k + static_cast<size_t>(i) * tile.k_stride + a.k_offset, a.decode_k, a.head_dim);
+}
+
+uint64_t seen_by(const AttendArgs& a, const Tile& tile, int t) {
+  return tile.live & seen_rows(tile.first, a.first_pos + t, a.first_pos + t, a.window, a.sinks);
+}
+
 // One tile alone, for one query row.
 TileState attend_tile(const AttendArgs& a, const Tile& tile, uint64_t live, const float* q) {
   float scores[kTilePositions];
@@ -72,7 +81,7 @@ TileState attend_tile(const AttendArgs& a, const Tile& tile, uint64_t live, cons
   state.m = -INFINITY;
   for (int i = 0; i < kTilePositions; ++i) {
     if ((live >> i & 1) == 0) continue;
-    const auto k = decode_row(tile.k + static_cast<size_t>(i) * tile.k_stride + a.k_offset, a.decode_k, a.head_dim);
+    const auto k = key_row(a, tile, i);
     const float dot = dot_lanes(
         a.head_dim, [&](int64_t d) { return q[d]; }, [&](int64_t d) { return k[static_cast<size_t>(d)]; });
     scores[i] = dot * a.scale;
@@ -112,7 +121,7 @@ void attend_query(const AttendArgs& a, int t, int h) {
   bool first = true;
   for (int j = 0; j < a.tile_count; ++j) {
     const Tile& tile = a.tiles[j];
-    const uint64_t live = tile.live & live_below(tile.first, a.first_pos + t + 1);
+    const uint64_t live = seen_by(a, tile, t);
     if (live == 0) continue;
     TileState one = attend_tile(a, tile, live, query(a, t, h));
     if (first)
@@ -132,8 +141,7 @@ void attend(const AttendArgs& a) {
 void attend_tile(const AttendArgs& a, float* states) {
   const Tile& tile = a.tiles[0];
   for (int h = 0; h < a.group; ++h) {
-    const uint64_t live = tile.live & live_below(tile.first, a.first_pos + 1);
-    const TileState one = attend_tile(a, tile, live, query(a, 0, h));
+    const TileState one = attend_tile(a, tile, seen_by(a, tile, 0), query(a, 0, h));
     float* state = states + int64_t{h} * (a.head_dim + 2);
     state[0] = one.m;
     state[1] = one.l;

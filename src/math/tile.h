@@ -25,4 +25,11 @@ constexpr uint64_t live_below(int first, int end) {
   return n >= kTilePositions ? ~uint64_t{0} : n <= 0 ? 0 : (uint64_t{1} << n) - 1;
 }
 
+/// Rows of the tile at `first` that some query at positions from..to may see: those up to itself, of them the last
+/// `window` and the first `sinks` of the sequence. A window of 0 is none.
+constexpr uint64_t seen_rows(int first, int from, int to, int window, int sinks) {
+  const uint64_t past = live_below(first, to + 1);
+  return window == 0 ? past : past & (~live_below(first, from + 1 - window) | live_below(first, sinks));
+}
+
 }  // namespace kvasir
