@@ -35,12 +35,19 @@ kvasir_golden(tales_300 tales 1e-4 --count 300)
 kvasir_golden(tales_gpt2_300 tales-gpt2 1e-4 --count 300)
 kvasir_golden(stories260K_300 data:models/stories260K/stories260K.bin 1e-4 --count 300)
 
-# A tiny random model of each family, as a folder and as GGUF; 90 positions cross a tile. The oracle reads both.
+# A window that is not the model's own, with and without sinks; stories260K's rotation pairs lie side by side.
+kvasir_golden(tales_window tales 1e-4 --count 300 --window 64)
+kvasir_golden(tales_window_sinks tales 1e-4 --count 300 --window 33 --sinks 64)
+kvasir_golden(stories260K_window_sinks data:models/stories260K/stories260K.bin 1e-4 --count 300 --window 40 --sinks 4)
+
+# A tiny random model of each family, some with windows, as a folder and as GGUF; 90 positions cross a tile. The oracle
+# reads both.
 set(tiny_models ${CMAKE_BINARY_DIR}/golden-tiny)
 add_test(NAME golden.make_tiny COMMAND ${PYTHON3} ${golden_dir}/make_tiny.py ${tiny_models} --gguf)
 set_tests_properties(golden.make_tiny PROPERTIES
   LABELS golden FIXTURES_SETUP tiny TIMEOUT 60 ENVIRONMENT "${golden_environment}")
-foreach(model llama3-scaled llama-linear llama-v5 llama-text-config llama-biased mistral qwen2 qwen3 phi3 gpt2)
+foreach(model llama3-scaled llama-linear llama-v5 llama-text-config llama-biased mistral mistral-window qwen2
+        qwen2-alternating qwen3 qwen3-upper-window phi3 phi3-window gpt2)
   string(REPLACE "-" "_" name tiny_${model})
   kvasir_golden(${name} ${tiny_models}/${model} 1e-4 --count 90)
   kvasir_golden(${name}_gguf ${tiny_models}/${model}.gguf 1e-4 --count 90)
@@ -51,6 +58,11 @@ kvasir_golden(tiny_random_llama_gguf data:models/tiny-random-llama-gguf/tiny-ran
 add_test(NAME golden.gguf_receipts COMMAND ${PYTHON3} ${golden_dir}/compare_receipts.py
   --program $<TARGET_FILE:kvasir> --models ${tiny_models})
 set_tests_properties(golden.gguf_receipts PROPERTIES
+  LABELS golden FIXTURES_REQUIRED tiny TIMEOUT 120 ENVIRONMENT "${golden_environment}")
+
+add_test(NAME golden.kv_types COMMAND ${PYTHON3} ${golden_dir}/compare_kv_types.py
+  --program $<TARGET_FILE:kvasir> --models ${tiny_models})
+set_tests_properties(golden.kv_types PROPERTIES
   LABELS golden FIXTURES_REQUIRED tiny TIMEOUT 120 ENVIRONMENT "${golden_environment}")
 
 add_test(NAME golden.quantized COMMAND ${PYTHON3} ${golden_dir}/compare_quantized.py --program $<TARGET_FILE:kvasir>)

@@ -30,11 +30,18 @@ struct SessionOptions {
   std::string layout = "grow";  ///< a name of `kvasir plan --help`'s list
   int ctx = 0;                  ///< the most positions; 0: the model's own limit, or what the budget has room for
   std::string kv_type_k = "f32", kv_type_v = "f32";
+  /// Every token sees only the last `window` positions, itself included, and the first `sinks` of the sequence, moved
+  /// to right before the window (arXiv:2309.17453): an approximation of a model with full attention, in which a
+  /// sequence may be longer than the model's own limit. 0: what the model was made for.
+  int window = 0, sinks = 0;
+  /// `ctx` positions are held (sinks and a window), and the sequence goes on without end. Needs a layout that forgets.
+  bool slide = false;
 };
 
 /// What a session's cache costs. All bytes are exact.
 struct CacheStats {
   std::string layout, kv_type_k, kv_type_v;
+  std::string window;          ///< what a token sees: "none" (all), "512 sinks 4", "64,0" by layer
   size_t bytes = 0;            ///< allocated now
   size_t predicted_bytes = 0;  ///< what the layout said that so many positions take
   size_t peak_bytes = 0;       ///< the most at any moment, old + new while growing
@@ -55,7 +62,8 @@ class Session {
   /// The position of the next token.
   int pos() const { return static_cast<int>(tokens_.size()); }
   int ctx() const { return ctx_; }
-  /// Forgets tokens from position `length` on; exact. Errors: length out of range.
+  /// Forgets tokens from position `length` on; exact. Errors: length out of range, positions that a windowed cache does
+  /// not hold any more.
   Result<void> truncate(int length);
   /// Forgets everything, keeps the memory.
   void clear();
@@ -65,7 +73,9 @@ class Session {
   friend class Engine;
   friend struct EngineImpl;
   Session() = default;
-  std::unique_ptr<BudgetShare> share_;
+  /// truncate(), but where the cache cannot go back it is emptied, and what it held is computed again when needed.
+  void take_back(int length);
+  std::unique_ptr<BudgetShare> share_, kv_share_;
   std::unique_ptr<Layout> cache_;
   std::vector<int> tokens_;
   int ctx_ = 0, reached_ = 0;  // the most positions allowed; made room for so far

@@ -12,8 +12,12 @@
 
 namespace kvasir {
 
+/// What to do when the context is full: stop, or compute its last half anew as a text of its own and go on from there.
+enum class OnFull { stop, recompute };
+
 struct GenerateOptions {
   SamplingParams sampling;
+  OnFull on_full = OnFull::stop;
   int max_tokens = -1;            ///< -1: until the end of text or of the context; 0 is refused
   std::vector<std::string> stop;  ///< the text ends before the first of these
   bool ignore_eos = false;
@@ -38,6 +42,7 @@ struct Generation {
   std::string text;
   std::vector<int> tokens;  ///< generated ids, an end-of-text id included
   int prompt_tokens = 0, cached_tokens = 0;
+  int recomputed = 0;       ///< how often the last half of the context was computed anew
   std::string stop_reason;  ///< "eos", "stop", "length", "cancelled"
   std::string receipt;      ///< 32 hex digits, when asked for
   GenStats stats;

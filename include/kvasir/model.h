@@ -12,6 +12,7 @@
 
 namespace kvasir {
 
+class BlockPool;
 class Budget;
 class BudgetShare;
 class Network;
@@ -28,6 +29,8 @@ struct ModelOptions {
   /// Bytes that the process may hold in all: weights, KV, activations, tokenizer, code; 0: no limit. What would not fit
   /// is refused before it is allocated, and "auto" weights are then resident or streamed.
   size_t ram = 0;
+  /// Bytes that the KV of all sessions may hold; 0: no limit but `ram`.
+  size_t kv_ram = 0;
 };
 
 /// How to choose a token from logits. The order is: repetition penalty, top-k, top-p, min-p, temperature.
@@ -73,8 +76,11 @@ class Model {
   const Network& network() const { return *network_; }
   /// The files that hold its weights.
   const std::vector<std::string>& files() const { return files_; }
-  /// What is promised of ModelOptions::ram.
+  /// What is promised of ModelOptions::ram, and of kv_ram.
   const std::shared_ptr<Budget>& budget() const { return budget_; }
+  const std::shared_ptr<Budget>& kv_budget() const { return kv_budget_; }
+  /// The blocks of sessions that share memory.
+  const std::shared_ptr<BlockPool>& block_pool() const { return pool_; }
 
  private:
   Model();
@@ -83,7 +89,8 @@ class Model {
   Result<void> open_tokenizer(const std::string& file);
   Result<void> load_weights(const Family& family, const ModelConfig& config, std::shared_ptr<const TensorDir> dir,
                             const ModelOptions& options);
-  std::shared_ptr<Budget> budget_;
+  std::shared_ptr<Budget> budget_, kv_budget_;
+  std::shared_ptr<BlockPool> pool_;
   std::vector<std::unique_ptr<BudgetShare>> shares_;  // before the network: what was promised goes after it
   std::unique_ptr<Network> network_;
   std::shared_ptr<const Tokenizer> tokenizer_;

@@ -18,11 +18,15 @@ struct VerifyOptions {
   std::vector<int> chunks{1, 7, 64, 0};  ///< prefill chunks; 0: the whole prompt at once
   std::vector<int> batches{1, 4};        ///< sequences in one forward pass
   SessionOptions session;                ///< ctx and KV types; the layout is not looked at
+  /// Besides, one case for each layout with every other KV type, and with a window and sinks where the model can have
+  /// them; of a tenth of the prompts.
+  bool others = true;
   /// Before each case: how many are done, of how many, and its name.
   std::function<void(size_t done, size_t total, const std::string& name)> progress;
 };
 
-/// One way to compute, compared with the reference: layout none, one thread, whole prompts, one sequence.
+/// One way to compute, compared with the reference: layout none, one thread, whole prompts, one sequence, of the same KV
+/// type and window.
 struct VerifyCase {
   std::string name;
   size_t compared_logits = 0;  ///< a case that compared nothing is a FAIL

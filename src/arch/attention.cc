@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "arch/blocks.h"
+#include "arch/first_tile.h"
+#include "math/hadamard.h"
 
 namespace kvasir {
 namespace {
@@ -15,13 +17,19 @@ static_assert(kTokensPerUnit <= kMaxAttendTokens);
 constexpr int kSplitTiles = 4;      // a history of so many tiles is worth cutting
 constexpr int kUnitsPerThread = 4;  // enough to share evenly
 
+// The most tiles of an item that a single token sees some of.
 int tiles_of(const BatchItem& item) {
-  return (item.first + static_cast<int>(item.tokens.size()) + kTilePositions - 1) / kTilePositions;
+  const int end = item.first + static_cast<int>(item.tokens.size());
+  const int held = (end + kTilePositions - 1) / kTilePositions;
+  return std::min(held, item.cache->shape().most_seen() / kTilePositions + 2);
 }
+
+// Whether each query sees the first tile in its own way.
+bool sinks_move(const BatchItem& item) { return item.cache->shape().sinks > 0; }
 
 // Whether the history of an item is cut: where its KV heads alone would leave threads without work.
 bool is_split(const ModelConfig& c, std::span<const BatchItem> items, int threads, const BatchItem& item) {
-  return threads > 1 && item.tokens.size() == 1 && tiles_of(item) >= kSplitTiles &&
+  return threads > 1 && item.tokens.size() == 1 && tiles_of(item) >= kSplitTiles && !sinks_move(item) &&
          static_cast<int>(items.size()) * c.kv_heads < kUnitsPerThread * threads;
 }
 
@@ -42,11 +50,11 @@ struct Unit {
 class Attention {
  public:
   Attention(Pass& pass, int layer, const Rows& q)
-      : pass_(pass), q_(q), out_(pass.workspace().take(q.n, q.cols)), tiles_(pass.items().size()) {
+      : pass_(pass), layer_(layer), q_(q), out_(pass.workspace().take(q.n, q.cols)), tiles_(pass.items().size()) {
     for (size_t i = 0; i < tiles_.size(); ++i) {
       const BatchItem& item = pass.items()[i];
       splits_.emplace_back();
-      item.cache->tiles(layer, item.first + static_cast<int>(item.tokens.size()), &tiles_[i]);
+      tiles_[i] = seen_tiles(item);
       if (is_split(pass.config(), pass.items(), pass.compute().threads(), item))
         plan_split(i);
       else
@@ -57,15 +65,29 @@ class Attention {
   Rows run() {
     pass_.compute().pool().run(static_cast<int>(units_.size()), [this](int u, int worker) {
       const Unit& unit = units_[static_cast<size_t>(u)];
-      if (splits_[unit.item].tiles.empty())
-        attend_tokens(unit, worker);
-      else
+      if (!splits_[unit.item].tiles.empty())
         attend_tiles(unit, worker);
+      else if (sinks_move(pass_.items()[unit.item]))
+        attend_after_sinks(unit, worker);
+      else
+        attend_tokens(unit, worker);
     });
     return out_;
   }
 
  private:
+  // Those that some token of the item sees rows of.
+  std::vector<Tile> seen_tiles(const BatchItem& item) const {
+    const int end = item.first + static_cast<int>(item.tokens.size());
+    const CacheShape& shape = item.cache->shape();
+    std::vector<Tile> tiles;
+    item.cache->tiles(layer_, end, &tiles);
+    std::erase_if(tiles, [&](const Tile& tile) {
+      return (tile.live & seen_rows(tile.first, item.first, end - 1, shape.window(layer_), shape.sinks)) == 0;
+    });
+    return tiles;
+  }
+
   void plan_whole(size_t i) {
     const int n = static_cast<int>(pass_.items()[i].tokens.size());
     for (int t = 0; t < n; t += kTokensPerUnit)
@@ -75,8 +97,7 @@ class Attention {
   void plan_split(size_t i) {
     const ModelConfig& c = pass_.config();
     Split& split = splits_[i];
-    for (const Tile& tile : tiles_[i])
-      if ((tile.live & live_below(tile.first, pass_.items()[i].first + 1)) != 0) split.tiles.push_back(tile);
+    split.tiles = tiles_[i];
     const int n = static_cast<int>(split.tiles.size());
     split.states = pass_.workspace().take(n * c.heads, c.head_dim + 2);
     const int per_unit = std::max(1, n / (kUnitsPerThread * pass_.compute().threads()));
@@ -94,6 +115,8 @@ class Attention {
     args.head_dim = c.head_dim;
     args.group = c.group();
     args.first_pos = item.first + first_token;
+    args.window = shape.window(layer_);
+    args.sinks = shape.sinks;
     args.scale = c.attention_scale();
     args.k_offset = static_cast<size_t>(kv_head) * shape.k->row_bytes(c.head_dim);
     args.v_offset = static_cast<size_t>(kv_head) * shape.v->row_bytes(c.head_dim);
@@ -117,6 +140,23 @@ class Attention {
     pass_.kernels().attend(args);
   }
 
+  // One token after the other.
+  void attend_after_sinks(const Unit& unit, int worker) const {
+    const int64_t d = pass_.config().head_dim;
+    for (int t = unit.first; t < unit.first + unit.count; ++t) {
+      AttendArgs args = args_of(unit, unit.kv_head, t, worker);
+      FirstTile first(pass_, layer_, pass_.first_row(unit.item) + t, args.scratch);
+      const std::vector<Tile> tiles = first.assemble(tiles_[unit.item], unit.kv_head);
+      args.tiles = tiles.data();
+      args.tile_count = static_cast<int>(tiles.size());
+      args.tokens = 1;
+      args.first_k = first.k();
+      args.first_v = first.v();
+      args.scratch += 2 * kTilePositions * d;
+      pass_.kernels().attend(args);
+    }
+  }
+
   // All heads of a tile while its rows are near; who finishes the last unit merges them.
   void attend_tiles(const Unit& unit, int worker) {
     const ModelConfig& c = pass_.config();
@@ -135,6 +175,7 @@ class Attention {
   }
 
   Pass& pass_;
+  const int layer_;
   const Rows q_, out_;
   std::vector<std::vector<Tile>> tiles_;  // of each item
   std::deque<Split> splits_;              // of each item; without tiles where it is not split
@@ -152,9 +193,21 @@ int64_t attend_state_floats(const ModelConfig& c, std::span<const BatchItem> ite
 }
 
 Rows attend(Pass& pass, int layer, const Rows& q, const Rows& k, const Rows& v) {
-  pass.compute().for_rows(k.n,
-                          [&](int t) { pass.item_of(t).cache->write(layer, pass.position(t), k.row(t), v.row(t)); });
-  return Attention(pass, layer, q).run();
+  const ModelConfig& c = pass.config();
+  pass.compute().for_rows(k.n, [&](int t) {
+    Layout& cache = *pass.item_of(t).cache;
+    if (cache.shape().rotate_k)
+      rotate_heads(q.row(t), c.heads, c.head_dim), rotate_heads(k.row(t), c.kv_heads, c.head_dim);
+    if (cache.shape().rotate_v) rotate_heads(v.row(t), c.kv_heads, c.head_dim);
+    cache.write(layer, pass.position(t), k.row(t), v.row(t));
+  });
+  const Rows out = Attention(pass, layer, q).run();
+  const auto rotated = [](const BatchItem& item) { return item.cache->shape().rotate_v; };
+  if (std::any_of(pass.items().begin(), pass.items().end(), rotated))
+    pass.compute().for_rows(out.n, [&](int t) {
+      if (rotated(pass.item_of(t))) rotate_heads(out.row(t), c.heads, c.head_dim);
+    });
+  return out;
 }
 
 }  // namespace kvasir

@@ -39,11 +39,13 @@ void linear_into(Pass& pass, const Rows& x, std::span<const Linear> fs, std::spa
   pass.compute().matmul(x, jobs);
 }
 
-void rope(Pass& pass, const Rows& x, int heads) {
+void rope(Pass& pass, const Rows& q, const Rows& k) {
   const ModelConfig& c = pass.config();
   const auto rotate = pass.kernels().rope;
-  pass.compute().for_rows(x.n, [&](int t) {
-    rotate({x.row(t), heads, c.head_dim, pass.cos(t), pass.sin(t), c.rope->interleaved});
+  pass.compute().for_rows(q.n, [&](int t) {
+    rotate({q.row(t), c.heads, c.head_dim, pass.cos(t), pass.sin(t), c.rope->interleaved});
+    if (pass.position(t) >= pass.item_of(t).cache->shape().sinks)
+      rotate({k.row(t), c.kv_heads, c.head_dim, pass.cos(t), pass.sin(t), c.rope->interleaved});
   });
 }
 

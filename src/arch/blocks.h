@@ -33,12 +33,14 @@ std::array<Rows, N> linears(Pass& pass, const Rows& x, const std::array<Linear, 
   return ys;
 }
 
-/// Rotates every head of every row by its position (arXiv:2104.09864), in place.
-void rope(Pass& pass, const Rows& x, int heads);
+/// Rotates every head of every row of queries and keys by its position (arXiv:2104.09864), in place. Keys whose place
+/// moves, the sinks of a window (arXiv:2309.17453), are left for attend() to rotate.
+void rope(Pass& pass, const Rows& q, const Rows& k);
 
 /// Stores k and v at their positions in each sequence's cache, then attends: row t of the result is
-/// softmax(q k^T / sqrt(head_dim)) v over positions 0..position(t) of its own sequence (arXiv:1706.03762, with GQA as
-/// in arXiv:2305.13245).
+/// softmax(q k^T / sqrt(head_dim)) v over the positions of its own sequence up to position(t) that the layer's window
+/// leaves (arXiv:1706.03762, with GQA as in arXiv:2305.13245). Where the cache's type asks for it, heads of q, k and v
+/// are rotated first, in place, and the result is rotated back (math/hadamard.h).
 Rows attend(Pass& pass, int layer, const Rows& q, const Rows& k, const Rows& v);
 /// What attend() takes of the workspace besides its result.
 int64_t attend_state_floats(const ModelConfig& c, std::span<const BatchItem> items, int threads);

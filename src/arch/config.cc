@@ -1,6 +1,7 @@
 // Checks and parsing that families share.
 #include "arch/config.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <numbers>
@@ -133,11 +134,33 @@ Result<ModelConfig> parse_decoder_config(const ConfigView& view, std::string_vie
   return c;
 }
 
-Result<int> parse_switched_window(const ConfigView& view) {
+Result<std::vector<int>> windows_by_layer(const ConfigView& view, int layers, int64_t window, int64_t first) {
+  if (window == 0) return std::vector<int>();
+  std::vector<int> windows(static_cast<size_t>(layers), static_cast<int>(window));
+  std::fill_n(windows.begin(), std::min<int64_t>(first, layers), 0);
+  KVASIR_TRY(const auto types, view.get_strings_or_empty("layer_types"));
+  KVASIR_TRY(const auto pattern, view.get_ints_or_empty("sliding_window_pattern"));
+  const size_t said = types.empty() ? pattern.size() : types.size();
+  if (said == 0) return windows;
+  if (said != windows.size())
+    return fail(fmt::format("attention of {} layers is described, there are {}", said, layers), view.where());
+  for (size_t l = 0; l < said; ++l) {
+    if (!types.empty() && types[l] != "sliding_attention" && types[l] != "full_attention")
+      return fail(fmt::format("layer {} has \"{}\", which is not supported", l, types[l]), view.where(),
+                  "layers of sliding_attention and full_attention");
+    const bool slides = types.empty() ? pattern[l] != 0 : types[l] == "sliding_attention";
+    windows[l] = slides ? static_cast<int>(window) : 0;
+  }
+  return windows;
+}
+
+Result<std::vector<int>> parse_switched_windows(const ConfigView& view, int layers) {
   KVASIR_TRY(const bool used, view.get_bool_or("use_sliding_window", false));
-  if (!used) return 0;
-  KVASIR_TRY(const int64_t window, view.get_int_or("sliding_window", 4096, 1, 1 << 28));  // the configuration's default
-  return static_cast<int>(window);
+  if (!used) return std::vector<int>();
+  KVASIR_TRY(const int64_t window,
+             view.get_int_or("sliding_window", 4096, 1, 1 << 28));  // the configuration's default,
+  KVASIR_TRY(const int64_t first, view.get_int_or("max_window_layers", 28, 0, 1 << 28));  // and this too
+  return windows_by_layer(view, layers, window, first);
 }
 
 Result<RopeConfig> parse_rope(const ConfigView& view, int head_dim) {

@@ -30,7 +30,7 @@ struct ModelConfig {
   float norm_eps = 0;
   bool tied_head = false;
   bool qkv_bias = false, o_bias = false, mlp_bias = false;
-  int window = 0;                  // positions that a token attends to, itself included; 0: all
+  std::vector<int> windows;  // of each layer: positions that a token attends to, itself included, 0 for all; or none
   std::optional<RopeConfig> rope;  // absent: learned positions
   std::optional<int> bos;
   std::vector<int> eos;
@@ -38,8 +38,6 @@ struct ModelConfig {
   /// Query heads that share one KV head.
   int group() const { return heads / kv_heads; }
   int kv_dim() const { return kv_heads * head_dim; }
-  /// The most positions that full attention may reach: a window that is shorter than max_ctx ends it.
-  int full_ctx() const { return window > 0 && window < max_ctx ? window : max_ctx; }
   /// What scores are multiplied by: 1 / sqrt(head_dim), rounded once.
   float attention_scale() const;
   /// One line per number, in a fixed order: what the fingerprint is made of.
@@ -51,8 +49,12 @@ Result<void> check_config(const ModelConfig& config, const std::string& where);
 /// The keys that Llama and its relatives share: shape, norm, head, RoPE, special ids. `family` is the name to give it.
 /// Errors: a missing or impossible number, an activation other than silu, an unknown kind of RoPE.
 Result<ModelConfig> parse_decoder_config(const ConfigView& view, std::string_view family);
-/// "sliding_window" where "use_sliding_window" says so, as Qwen's files do; else 0.
-Result<int> parse_switched_window(const ConfigView& view);
+/// The windows of `layers` layers: `window`, or none if 0, in those that "layer_types" (or a GGUF file's pattern) says,
+/// else in all from `first` on.
+Result<std::vector<int>> windows_by_layer(const ConfigView& view, int layers, int64_t window, int64_t first = 0);
+/// The same of "sliding_window" where "use_sliding_window" says so, from layer "max_window_layers" on, as in Qwen's
+/// files.
+Result<std::vector<int>> parse_switched_windows(const ConfigView& view, int layers);
 /// Reads "rope_theta" and "rope_scaling", or "rope_parameters". Errors: an unknown or unsupported kind, by its name.
 Result<RopeConfig> parse_rope(const ConfigView& view, int head_dim);
 /// Reads "bos_token_id" and "eos_token_id" (one id or a list).

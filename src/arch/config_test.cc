@@ -18,6 +18,7 @@ namespace {
 using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::IsEmpty;
 using tiny::message_of;
 
 Result<ModelConfig> parse(const ConfigView& view) {
@@ -90,32 +91,39 @@ TEST(Config, EveryRealConfigParsesOrSaysWhyNot) {
 }
 
 TEST(Config, WindowsAreReadAsEachFamilyMeansThem) {
-  const auto window = [](const std::string& type, const std::string& more) {
+  const auto windows = [](const std::string& type, const std::string& more) {
     const auto c = parse(view_of(R"({"hidden_size":64,"num_hidden_layers":2,"num_attention_heads":4,
         "intermediate_size":96,"vocab_size":100,"max_position_embeddings":9000,"model_type":")" +
                                  type + "\"" + more + "}"));
     EXPECT_TRUE(c) << message_of(c);
-    return c ? c->window : -1;
+    return c ? c->windows : std::vector<int>{-1};
   };
-  EXPECT_EQ(window("mistral", ""), 4096) << "what a file means that does not speak of it";
-  EXPECT_EQ(window("mistral", R"(,"sliding_window":null)"), 0);
-  EXPECT_EQ(window("mistral", R"(,"sliding_window":77)"), 77);
-  EXPECT_EQ(window("llama", ""), 0);
-  EXPECT_EQ(window("qwen2", R"(,"sliding_window":77,"use_sliding_window":false)"), 0);
-  EXPECT_EQ(window("qwen2", R"(,"sliding_window":77,"use_sliding_window":true)"), 77);
-  EXPECT_EQ(window("qwen3", R"(,"use_sliding_window":true)"), 4096);
-  EXPECT_EQ(window("phi3", R"(,"sliding_window":2047)"), 2047);
-  EXPECT_EQ(window("phi3", ""), 0);
+  EXPECT_THAT(windows("mistral", ""), ElementsAre(4096, 4096)) << "what a file means that does not speak of it";
+  EXPECT_THAT(windows("mistral", R"(,"sliding_window":null)"), IsEmpty());
+  EXPECT_THAT(windows("mistral", R"(,"sliding_window":77)"), ElementsAre(77, 77));
+  EXPECT_THAT(windows("llama", ""), IsEmpty());
+  EXPECT_THAT(windows("llama", R"(,"sliding_window":77)"), IsEmpty());
+  EXPECT_THAT(windows("llama", R"(,"sliding_window":77,"use_sliding_window":true)"), ElementsAre(77, 77));
+  const std::string used = R"(,"sliding_window":77,"use_sliding_window":true)";
+  EXPECT_THAT(windows("qwen2", R"(,"sliding_window":77,"use_sliding_window":false)"), IsEmpty());
+  EXPECT_THAT(windows("qwen2", used), ElementsAre(0, 0)) << "only from layer 28 on";
+  EXPECT_THAT(windows("qwen2", used + R"(,"max_window_layers":0)"), ElementsAre(77, 77));
+  EXPECT_THAT(windows("qwen2", used + R"(,"max_window_layers":1)"), ElementsAre(0, 77));
+  EXPECT_THAT(windows("qwen3", R"(,"use_sliding_window":true,"max_window_layers":0)"), ElementsAre(4096, 4096));
+  EXPECT_THAT(windows("phi3", R"(,"sliding_window":2047)"), ElementsAre(2047, 2047));
+  EXPECT_THAT(windows("phi3", ""), IsEmpty());
+  EXPECT_THAT(windows("qwen2", used + R"(,"layer_types":["sliding_attention","full_attention"])"), ElementsAre(77, 0));
+  EXPECT_THAT(windows("mistral", R"(,"sliding_window":9,"sliding_window_pattern":[0,1])"), ElementsAre(0, 9));
 }
 
-TEST(Config, AWindowEndsTheContextOnlyWhereItIsShorter) {
-  ModelConfig c;
-  c.max_ctx = 100;
-  EXPECT_EQ(c.full_ctx(), 100);
-  c.window = 99;
-  EXPECT_EQ(c.full_ctx(), 99);
-  c.window = 100;
-  EXPECT_EQ(c.full_ctx(), 100);
+TEST(Config, LayersThatAreDescribedWronglyAreRefused) {
+  ConfigView view = llama_view();
+  const auto types = [&](const char* list) {
+    return message_of(windows_by_layer(view_of(std::string("{\"layer_types\":") + list + "}"), 2, 9));
+  };
+  EXPECT_THAT(types(R"(["full_attention"])"), AllOf(HasSubstr("of 1 layers"), HasSubstr("there are 2")));
+  EXPECT_THAT(types(R"(["full_attention","chunked_attention"])"), AllOf(HasSubstr("layer 1"), HasSubstr("chunked")));
+  EXPECT_THAT(types(R"(["full_attention",3])"), HasSubstr("layer_types"));
 }
 
 TEST(Config, PartlyRotatedHeadsAreRefused) {

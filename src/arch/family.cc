@@ -13,7 +13,9 @@ namespace kvasir {
 #undef KVASIR_ENTRY
 
 CacheShape uniform_cache(const ModelConfig& c) {
-  return {.layers = c.layers, .kv_heads = c.kv_heads, .head_dim = c.head_dim, .max_ctx = c.max_ctx};
+  CacheShape shape{.layers = c.layers, .kv_heads = c.kv_heads, .head_dim = c.head_dim, .max_ctx = c.max_ctx};
+  shape.windows = c.windows;
+  return shape;
 }
 
 std::span<const Family* const> families() {

@@ -68,7 +68,7 @@ struct Family {
   Rows (*final_norm)(Pass& pass, Rows x, const Weights& w);
 };
 
-/// The needs of a model whose layers all store the same.
+/// The needs of a model whose layers all store the same rows, each of as many positions as its window asks for.
 CacheShape uniform_cache(const ModelConfig& config);
 
 std::span<const Family* const> families();

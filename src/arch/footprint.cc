@@ -23,7 +23,8 @@ size_t workspace_floats(const ModelConfig& c, int tokens) {
 }
 
 int64_t scratch_floats(const ModelConfig& c) {
-  return std::max(widest(c) * kPanelRows, attend_scratch_floats(c.head_dim, c.group(), kMaxAttendTokens));
+  const int64_t first_tile = 2 * int64_t{kTilePositions} * c.head_dim;
+  return std::max(widest(c) * kPanelRows, first_tile + attend_scratch_floats(c.head_dim, c.group(), kMaxAttendTokens));
 }
 
 size_t activation_bytes(const ModelConfig& c, int tokens, int threads) {
@@ -31,8 +32,8 @@ size_t activation_bytes(const ModelConfig& c, int tokens, int threads) {
   return (workspace_floats(c, tokens) + static_cast<size_t>(scratch_floats(c) * threads)) * sizeof(float) + acts;
 }
 
-size_t sequence_bytes(const ModelConfig& c, int ctx) {
-  const int64_t tiles = (int64_t{ctx} + kTilePositions - 1) / kTilePositions;
+size_t sequence_bytes(const ModelConfig& c, int seen) {
+  const int64_t tiles = int64_t{seen} / kTilePositions + 2;  // a window begins and ends within a tile
   return (size_t{3} * static_cast<size_t>(c.vocab) +
           Workspace::floats_for(static_cast<int>(tiles * c.heads), c.head_dim + 2)) *
          sizeof(float);

@@ -16,7 +16,7 @@ int64_t scratch_floats(const ModelConfig& config);
 /// Bytes of all that a pass of at most so many tokens computes in, but for its logits.
 size_t activation_bytes(const ModelConfig& config, int tokens, int threads);
 /// Bytes that each sequence adds to that: its row of logits, three times while it is handed over, and the states of a
-/// history of `ctx` positions that is split over threads.
-size_t sequence_bytes(const ModelConfig& config, int ctx);
+/// history that is split over threads, of which a token sees `seen` positions.
+size_t sequence_bytes(const ModelConfig& config, int seen);
 
 }  // namespace kvasir

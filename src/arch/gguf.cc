@@ -22,6 +22,7 @@ class Translator {
     for (std::string_view name : {"block_count", "embedding_length", "attention.head_count"})
       if (metadata().find(key(name)) == nullptr) return fail(in_quotes(key(name)) + " is missing", where_);
     for (const GgufName& name : names_->keys) KVASIR_CHECK(number(name));
+    window_pattern();
     KVASIR_CHECK(from_tensors());
     KVASIR_CHECK(rope());
     KVASIR_CHECK(special_ids());
@@ -60,6 +61,14 @@ class Translator {
                   where_);
     }
     return {};
+  }
+
+  // A file that has a window uses it; which layers do may be in a list.
+  void window_pattern() {
+    if (metadata().find(key("attention.sliding_window")) != nullptr) config_.set("use_sliding_window", true);
+    const GgufValue* value = metadata().find(key("attention.sliding_window_pattern"));
+    if (const auto pattern = value != nullptr ? value->as_numbers() : std::nullopt)
+      config_.set("sliding_window_pattern", std::vector<int64_t>(pattern->begin(), pattern->end()));
   }
 
   // What a config.json says in words shows in which tensors there are.

@@ -176,10 +176,13 @@ Result<void> Network::check(std::span<const BatchItem> items) const {
       return fail(fmt::format("tokens start at position {}, the cache ends at {}", item.first, item.cache->coverage()),
                   "forward", "feed the tokens that the cache does not hold");
     const int64_t end = int64_t{item.first} + static_cast<int64_t>(item.tokens.size());
-    if (end > std::min(config_.max_ctx, item.cache->shape().max_ctx))
-      return fail(fmt::format("{} tokens do not fit the context of {}", end,
-                              std::min(config_.max_ctx, item.cache->shape().max_ctx)),
-                  "forward", "a shorter prompt or a larger --ctx");
+    const CacheShape& shape = item.cache->shape();
+    if (end > shape.max_ctx)
+      return fail(fmt::format("{} tokens do not fit the context of {}", end, shape.max_ctx), "forward",
+                  "a shorter prompt or a larger --ctx");
+    if (item.cache->info().forgets && item.tokens.size() > static_cast<size_t>(shape.lookahead))
+      return fail(fmt::format("{} tokens in one pass, this cache was made for {}", item.tokens.size(), shape.lookahead),
+                  "forward", "fewer tokens at once");
     for (int id : item.tokens)
       if (id < 0 || id >= config_.vocab)
         return fail(fmt::format("token id {} is out of range, the vocabulary has {}", id, config_.vocab), "forward",
@@ -212,7 +215,7 @@ Result<void> Network::forward(std::span<const BatchItem> items, Compute& compute
     KVASIR_TRY(auto plan, item.cache->plan(item.first + static_cast<int>(item.tokens.size())));
     plans.push_back(std::move(plan));
   }
-  KVASIR_CHECK(workspace.reserve(workspace_floats(config_, tokens) +
+  KVASIR_CHECK(workspace.reserve(workspace_floats(config_, tokens) + sink_angle_floats(config_, items) +
                                  static_cast<size_t>(attend_state_floats(config_, items, compute.threads()))));
   KVASIR_CHECK(compute.reserve_scratch(scratch_floats(config_)));
   if (integer_cols_ > 0) KVASIR_CHECK(compute.reserve_acts(tokens, integer_cols_));

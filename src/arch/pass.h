@@ -22,6 +22,9 @@ struct BatchItem {
   int wanted_from = 0;  ///< logits are wanted of tokens[wanted_from..]
 };
 
+/// Floats of workspace that the angles of the sinks of a pass take.
+size_t sink_angle_floats(const ModelConfig& config, std::span<const BatchItem> items);
+
 /// Sees every named intermediate value: layer (-1 outside the layers), name, rows. For tests and dumps.
 using Trace = std::function<void(int layer, std::string_view name, const Rows& rows)>;
 
@@ -48,6 +51,10 @@ class Pass {
   const float* cos(int t) const { return cos_.row(t); }
   const float* sin(int t) const { return sin_.row(t); }
 
+  /// The same for sink i of row t's sequence, at its place right before what the window shows that row.
+  const float* sink_cos(int t, int i) const { return sink_cos_.row(t * most_sinks_ + i); }
+  const float* sink_sin(int t, int i) const { return sink_sin_.row(t * most_sinks_ + i); }
+
   /// [tokens()][cols], good until the layer ends.
   Rows take(int64_t cols) { return workspace_.take(tokens(), cols); }
   Workspace& workspace() { return workspace_; }
@@ -59,6 +66,7 @@ class Pass {
 
  private:
   void make_rope_tables(std::span<const double> frequencies);
+  void make_sink_tables(std::span<const double> frequencies);
 
   const ModelConfig& config_;
   Compute& compute_;
@@ -66,7 +74,8 @@ class Pass {
   std::span<const BatchItem> items_;
   const Trace* trace_;
   std::vector<int> ids_, positions_, owners_, first_rows_;
-  Rows cos_, sin_;
+  int most_sinks_;  // of a sequence
+  Rows cos_, sin_, sink_cos_, sink_sin_;
 };
 
 }  // namespace kvasir

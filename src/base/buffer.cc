@@ -69,6 +69,35 @@ void Buffer::touch() {
   for (size_t i = 0; i < bytes_; i += kSmallestPage) reinterpret_cast<volatile std::byte*>(data_)[i] = std::byte{0};
 }
 
+size_t whole_pages(size_t bytes) { return (bytes + page_bytes() - 1) / page_bytes() * page_bytes(); }
+
+Result<Reservation> Reservation::make(size_t bytes, Owner owner) {
+  Reservation r;
+  if (bytes == 0) return r;
+  if (bytes > SIZE_MAX / 2) return no_memory(bytes, ENOMEM);
+  void* base =
+      mmap(nullptr, whole_pages(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (base == MAP_FAILED) return no_memory(bytes, errno);
+  r.data_ = static_cast<std::byte*>(base);
+  r.reserved_ = whole_pages(bytes);
+  r.owner_ = owner;
+  madvise(base, r.reserved_, MADV_NOHUGEPAGE);
+  own_range(base, r.reserved_, owner);
+  return r;
+}
+
+Reservation::~Reservation() {
+  if (data_ == nullptr) return;
+  disown_range(data_);
+  munmap(data_, reserved_);
+  counter(owner_) -= taken_;
+}
+
+void Reservation::take(size_t bytes) {
+  counter(owner_) += bytes - taken_;
+  taken_ = bytes;
+}
+
 size_t live_bytes(Owner owner) { return counter(owner); }
 
 }  // namespace kvasir

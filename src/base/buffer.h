@@ -1,5 +1,5 @@
-// Memory that is counted: anonymous mappings, each charged to an owner, so that freeing really returns the bytes.
-// Not for small objects; those live on the ordinary heap.
+// Memory that is counted: anonymous mappings, each charged to an owner, so that freeing really returns the bytes; and
+// address space that is charged as its pages are taken. Not for small objects; those live on the ordinary heap.
 #pragma once
 
 #include <cstddef>
@@ -48,7 +48,45 @@ class Buffer {
   Owner owner_ = Owner::activations;
 };
 
-/// Bytes that live buffers of this owner were asked for, now.
+/// Zero-filled address space of which only what was taken is counted: the system gives a page when it is first written.
+/// Move-only. Never on huge pages, which would be given whole where one page is written. Reservations of one owner may
+/// lie side by side and be one mapping for the kernel.
+class Reservation {
+ public:
+  Reservation() = default;
+  Reservation(Reservation&& other) noexcept { swap(other); }
+  Reservation& operator=(Reservation&& other) noexcept {
+    swap(other);
+    return *this;
+  }
+  ~Reservation();
+
+  /// Errors: no address space.
+  static Result<Reservation> make(size_t bytes, Owner owner);
+
+  std::byte* data() const { return data_; }
+  /// What was taken.
+  size_t bytes() const { return taken_; }
+  /// The owner has taken so many bytes of it in all, wherever in it they lie.
+  void take(size_t bytes);
+
+ private:
+  void swap(Reservation& other) noexcept {
+    std::swap(data_, other.data_);
+    std::swap(reserved_, other.reserved_);
+    std::swap(taken_, other.taken_);
+    std::swap(owner_, other.owner_);
+  }
+
+  std::byte* data_ = nullptr;
+  size_t reserved_ = 0, taken_ = 0;
+  Owner owner_ = Owner::activations;
+};
+
+/// `bytes` rounded up to the system's pages.
+size_t whole_pages(size_t bytes);
+
+/// Bytes that live buffers of this owner were asked for, now, and those taken of its reservations.
 size_t live_bytes(Owner owner);
 
 }  // namespace kvasir

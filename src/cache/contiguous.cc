@@ -40,8 +40,7 @@ Result<std::unique_ptr<Layout::Plan>> ContiguousLayout::plan_capacity(int cap) c
 Result<std::unique_ptr<Layout::Plan>> ContiguousLayout::plan(int end) const {
   if (end > shape().max_ctx) return past_context(end, shape().max_ctx);
   if (end <= slab_.cap) return std::unique_ptr<Plan>();
-  // A layout that forgets has capacity 0 between steps; within one it holds what the step needs.
-  return plan_capacity(std::max(end, info_.capacity(end, shape().max_ctx)));
+  return plan_capacity(end);
 }
 
 void ContiguousLayout::apply(std::unique_ptr<Plan> plan) {

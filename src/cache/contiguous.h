@@ -11,7 +11,7 @@ namespace kvasir {
 
 class ContiguousLayout : public Layout {
  public:
-  /// info.capacity says how many positions to hold when `end` of them are needed.
+  /// Holds what a step needs, or all of max_ctx from the start.
   static Result<std::unique_ptr<Layout>> make(const LayoutInfo& info, const CacheShape& shape, bool all_at_once);
 
   const LayoutInfo& info() const override { return info_; }

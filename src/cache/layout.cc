@@ -2,22 +2,18 @@
 #include "cache/layout.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+
+#include "cache/slab.h"
 
 namespace kvasir {
 
 #define KVASIR_ENTRY(name) extern const LayoutInfo layout_##name;
 #include "generated/layouts.inc"
 #undef KVASIR_ENTRY
-
-std::vector<const Codec*> kv_codecs() {
-  std::vector<const Codec*> types;
-  for (const Codec* codec : codecs())
-    if (codec->act == Act::f32) types.push_back(codec);
-  return types;
-}
 
 std::span<const LayoutInfo* const> layouts() {
 #define KVASIR_ENTRY(name) &layout_##name,
@@ -59,6 +55,44 @@ void Layout::write(int layer, int pos, const float* k, const float* v) {
   const int64_t lost = encode_row(*shape_.k, shape_.kv_heads, shape_.head_dim, k, at.k) +
                        encode_row(*shape_.v, shape_.kv_heads, shape_.head_dim, v, at.v);
   if (lost != 0) saturated_ += lost;
+}
+
+std::string CacheShape::window_policy() const {
+  if (std::all_of(windows.begin(), windows.end(), [](int window) { return window == 0; })) return "none";
+  const bool same = std::all_of(windows.begin(), windows.end(), [&](int window) { return window == windows[0]; });
+  std::string text = same ? std::to_string(windows[0]) : fmt::format("{}", fmt::join(windows, ","));
+  return sinks > 0 ? fmt::format("{} sinks {}", text, sinks) : text;
+}
+
+int CacheShape::most_seen() const {
+  int most = windows.empty() ? max_ctx : 0;
+  for (const int window : windows) most = std::max(most, window == 0 ? max_ctx : std::min(window + sinks, max_ctx));
+  return most;
+}
+
+size_t bytes_of_positions(const CacheShape& shape, int64_t positions) {
+  return Slab::product(static_cast<size_t>(positions), shape.position_bytes());
+}
+
+Result<std::unique_ptr<Layout>> Layout::fork() const {
+  KVASIR_TRY(auto copy, info().make(shape_));
+  const int length = coverage();
+  KVASIR_TRY(auto plan, copy->plan(length));
+  copy->apply(std::move(plan));
+  std::vector<Tile> tiles;
+  for (int layer = 0; layer < shape_.layers; ++layer) {
+    tiles.clear();
+    this->tiles(layer, length, &tiles);
+    for (const Tile& tile : tiles)
+      for (int i = 0; i < kTilePositions && tile.first + i < length; ++i) {
+        const Row to = copy->row(layer, tile.first + i);
+        std::memcpy(to.k, tile.k + static_cast<size_t>(i) * tile.k_stride, shape_.k_row_bytes());
+        std::memcpy(to.v, tile.v + static_cast<size_t>(i) * tile.v_stride, shape_.v_row_bytes());
+      }
+  }
+  copy->commit(length);
+  copy->saturated_ = saturated_.load();
+  return copy;
 }
 
 void append_contiguous_tiles(const std::byte* k, size_t k_stride, const std::byte* v, size_t v_stride, int end,

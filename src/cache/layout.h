@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -20,11 +21,28 @@
 
 namespace kvasir {
 
+class BlockPool;
+
 /// What has to be stored, whatever the layout.
 struct CacheShape {
   int layers = 0, kv_heads = 0, head_dim = 0, max_ctx = 0;
   const Codec* k = nullptr;
   const Codec* v = nullptr;
+  bool rotate_k = false, rotate_v = false;  ///< heads are stored rotated (KvType)
+  std::vector<int> windows{};               ///< of each layer: positions that a query sees, 0 for all; empty: all
+  /// With a window, so many first positions are seen too, from right before the window: their keys are stored before
+  /// RoPE and rotated for each query. 0..kTilePositions.
+  int sinks = 0;
+  /// Positions that a pass appends at most, or a truncation takes back: what a layout that forgets keeps besides.
+  int lookahead = 256;
+
+  /// Positions that a query of this layer sees, itself included; 0: all.
+  int window(int layer) const { return windows.empty() ? 0 : windows[static_cast<size_t>(layer)]; }
+
+  /// The most positions that a query of any layer sees.
+  int most_seen() const;
+  /// What a query sees, in words: "none", "512 sinks 4", "64,0,64,0" by layer. Part of receipts.
+  std::string window_policy() const;
 
   /// Bytes of one position in one layer: kv_heads * ceil(head_dim / block_elems) * block_bytes.
   size_t k_row_bytes() const { return static_cast<size_t>(kv_heads) * k->row_bytes(head_dim); }
@@ -40,23 +58,20 @@ struct LayoutInfo {
   std::string_view name;
   std::string_view summary;  ///< what it does, in a line
   std::string_view trade;    ///< what it costs and what for, in a line
-  bool keeps;                ///< false: forgets everything at the end of each step
-  /// Positions of memory that a sequence which has reached `positions` holds.
-  int (*capacity)(int positions, int max_ctx);
-  /// The most positions held at any moment on the way there, one token at a time.
-  int64_t (*peak_capacity)(int positions, int max_ctx);
-  Result<std::unique_ptr<Layout>> (*make)(const CacheShape& shape);
+  bool keeps = true;         ///< false: forgets everything at the end of each step
+  bool pooled = false;       ///< takes blocks of a BlockPool as positions come, gives them back when they go
+  bool forgets = false;      ///< what no window sees any more; then truncation below what is held is refused
+  /// Bytes that a sequence which has reached `positions` holds.
+  size_t (*bytes)(const CacheShape& shape, int positions) = nullptr;
+  /// The most bytes held at any moment on the way there, one token at a time.
+  size_t (*peak_bytes)(const CacheShape& shape, int positions) = nullptr;
+  Result<std::unique_ptr<Layout>> (*create)(const CacheShape& shape, std::shared_ptr<BlockPool> pool) = nullptr;
 
-  size_t bytes(const CacheShape& s, int positions) const {
-    return static_cast<size_t>(capacity(positions, s.max_ctx)) * s.position_bytes();
-  }
-  size_t peak_bytes(const CacheShape& s, int positions) const {
-    return static_cast<size_t>(peak_capacity(positions, s.max_ctx)) * s.position_bytes();
+  /// An empty sequence. Without a pool a pooled layout has one of its own, without a limit. Errors: no memory.
+  Result<std::unique_ptr<Layout>> make(const CacheShape& shape, std::shared_ptr<BlockPool> pool = {}) const {
+    return create(shape, std::move(pool));
   }
 };
-
-/// The types that K and V may be stored in: those of floats. Integer types are for weights.
-std::vector<const Codec*> kv_codecs();
 
 /// Every layout of this build, in file-name order.
 std::span<const LayoutInfo* const> layouts();
@@ -92,10 +107,12 @@ class Layout {
   virtual void commit(int length) = 0;
   /// Forgets positions >= length; exact, or an error and nothing changed.
   virtual Result<void> truncate(int length) = 0;
+  /// Another sequence that holds the same positions and goes its own way from here. Errors: no memory.
+  virtual Result<std::unique_ptr<Layout>> fork() const;
   /// A step of generation is over.
   virtual void end_step() {}
 
-  /// Positions [0, coverage()) are held.
+  /// Positions [0, coverage()) are held, but for those that no window sees any more.
   virtual int coverage() const = 0;
   /// Exact: what is allocated now.
   virtual size_t bytes() const = 0;
@@ -113,11 +130,15 @@ class Layout {
 
  protected:
   explicit Layout(const CacheShape& shape) : shape_(shape) {}
+  Layout(const Layout& other) : shape_(other.shape_), saturated_(other.saturated_.load()) {}
 
  private:
   CacheShape shape_;
   std::atomic<int64_t> saturated_{0};
 };
+
+/// positions * shape.position_bytes(), or the largest size, which no system gives.
+size_t bytes_of_positions(const CacheShape& shape, int64_t positions);
 
 /// Appends the tiles of a run of contiguous rows that begins at position 0.
 void append_contiguous_tiles(const std::byte* k, size_t k_stride, const std::byte* v, size_t v_stride, int end,

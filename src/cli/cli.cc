@@ -30,12 +30,16 @@ void ModelArgs::add(CLI::App& app) {
   app.add_option("--weights", options.weights, "auto, resident, mapped, or streamed: two layers in memory")
       ->capture_default_str();
   app.add_option("--ram", ram, "bytes that the whole run may hold: 512M, 8G, auto; what would not fit is refused");
+  app.add_option("--kv-ram", kv_ram, "bytes that the KV of all sequences may hold");
   app.add_option("--tokenizer", options.tokenizer, "tokenizer file, where it is not beside the model");
 }
 
 Result<std::shared_ptr<const Model>> ModelArgs::open() const {
   ModelOptions limited = options;
   KVASIR_TRY(limited.ram, parse_ram(ram, "--ram"));
+  if (!kv_ram.empty()) {
+    KVASIR_TRY(limited.kv_ram, parse_bytes(kv_ram, "--kv-ram"));
+  }
   return Model::open(model, limited);
 }
 
@@ -46,12 +50,25 @@ void add_kv_types(CLI::App& app, SessionOptions& session) {
   app.add_option_function<std::string>("--kv-type", both, "type of both K and V");
 }
 
+void add_window(CLI::App& app, SessionOptions& session) {
+  constexpr int kSinks = 4;  // as many as the paper found to be enough
+  const auto window = [&session](int positions) {
+    session.window = positions;
+    session.sinks = positions != 0 ? kSinks : 0;  // --sinks comes after
+  };
+  app.add_option_function<int>("--window", window,
+                               "see only so many last positions, an approximation of a model that sees all; 0: all");
+  app.add_option("--sinks", session.sinks,
+                 fmt::format("with --window, the first positions too; {} by default", kSinks));
+}
+
 void EngineArgs::add(CLI::App& app) {
   app.add_option("-t,--threads", engine.threads, "threads; 0: as many as this process may use cores");
   app.add_option("--prefill-chunk", engine.prefill_chunk, "prompt tokens in one pass")->capture_default_str();
   app.add_option("--cache", session.layout, "cache layout")->capture_default_str();
   app.add_option("-c,--ctx", session.ctx, "the most positions; 0: the model's limit, or what --ram has room for");
   add_kv_types(app, session);
+  add_window(app, session);
 }
 
 Result<std::vector<int>> encode(const Model& model, const std::string& text) {
@@ -160,6 +177,7 @@ nlohmann::json to_json(const GenStats& s) {
           {"layout", s.cache.layout},
           {"kv_type_k", s.cache.kv_type_k},
           {"kv_type_v", s.cache.kv_type_v},
+          {"window", s.cache.window},
           {"weights", s.weights}};
 }
 

@@ -28,13 +28,13 @@ std::vector<const Command*> commands();
 
 /// MODEL, --weights, --tokenizer, --ram.
 struct ModelArgs {
-  std::string model = "tales", ram;
+  std::string model = "tales", ram, kv_ram;
   ModelOptions options;
   void add(CLI::App& app);
   Result<std::shared_ptr<const Model>> open() const;
 };
 
-/// --threads, --prefill-chunk, --cache, --ctx, --kv-type, -ctk, -ctv.
+/// --threads, --prefill-chunk, --cache, --ctx, --kv-type, -ctk, -ctv, --window, --sinks.
 struct EngineArgs {
   EngineOptions engine;
   SessionOptions session;
@@ -43,6 +43,8 @@ struct EngineArgs {
 
 /// -ctk, -ctv, --kv-type.
 void add_kv_types(CLI::App& app, SessionOptions& session);
+/// --window, --sinks.
+void add_window(CLI::App& app, SessionOptions& session);
 
 /// Ids of `text`; errors: a model without a tokenizer, an empty text.
 Result<std::vector<int>> encode(const Model& model, const std::string& text);

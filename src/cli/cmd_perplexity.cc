@@ -1,12 +1,10 @@
 // kvasir perplexity: how well a model predicts a text.
-#include <unistd.h>
-
 #include <cstdio>
 
 #include <fmt/format.h>
 
-#include "base/clock.h"
 #include "cli/cli.h"
+#include "cli/progress.h"
 #include "engine/perplexity.h"
 
 namespace kvasir::cli {
@@ -19,14 +17,6 @@ struct Args {
   int chunks = 0;
   bool json = false;
 };
-
-// "[########------------] 12/30 windows, perplexity 5.9321, 18 s left", over itself, on a terminal.
-void show_progress(int done, int all, double so_far, double seconds) {
-  constexpr int kWidth = 30;
-  const int full = static_cast<int>(int64_t{kWidth} * done / all);
-  fmt::print(stderr, "\r\033[K[{}{}] {}/{} windows, perplexity {:.4f}, {:.0f} s left", std::string(full, '#'),
-             std::string(kWidth - full, '-'), done, all, so_far, seconds / done * (all - done));
-}
 
 void print_report(const PerplexityReport& r) {
   fmt::print("perplexity {:.4f} ± {:.4f}\n", r.perplexity, r.standard_error);
@@ -58,14 +48,9 @@ Result<int> run(const Args& a) {
   PerplexityOptions options;
   options.session = a.engine.session;
   options.windows = a.chunks;
-  const bool terminal = isatty(STDERR_FILENO) != 0;
-  const double start = now_seconds();
-  if (terminal)
-    options.progress = [start](int done, int all, double so_far) {
-      show_progress(done, all, so_far, now_seconds() - start);
-    };
+  options.progress = window_bar();
   const auto report = perplexity(*engine, ids, model->tokenizer()->bos(), options);
-  if (terminal) fmt::print(stderr, "\r\033[K");
+  clear_window_bar();
   if (!report) return tl::unexpected<Error>(report.error());
   if (a.json)
     print_json(report_json(*report, *engine, a.engine.session));

@@ -22,7 +22,16 @@ struct Args {
   std::optional<int> top_k, repeat_last_n;
   std::optional<uint64_t> seed;
   std::vector<std::string> stop;
+  std::string on_full = "stop";
 };
+
+// "slide" is a matter of the session's window, in a cache that can forget unless another was asked for.
+SessionOptions session_options(const Args& a, bool cache_given) {
+  SessionOptions session = a.engine.session;
+  session.slide = a.on_full == "slide";
+  if (session.slide && !cache_given) session.layout = "windowed";
+  return session;
+}
 
 void add_sampling(CLI::App& app, Args& a) {
   app.add_flag("--greedy", a.greedy, "always the most likely token; the same as --temp 0");
@@ -71,6 +80,9 @@ void print_stats(const Generation& g, const SamplingParams& p) {
   fmt::print(stderr, "KV cache    {} bytes ({}, {} positions, K {}, V {}), predicted {}, peak {}, grown {} times\n",
              with_commas(c.bytes), c.layout, c.capacity, c.kv_type_k, c.kv_type_v, with_commas(c.predicted_bytes),
              with_commas(c.peak_bytes), c.growths);
+  if (c.window != "none") fmt::print(stderr, "window      {}\n", c.window);
+  if (c.saturated > 0)
+    fmt::print(stderr, "saturated   {} values of K and V\n", with_commas(static_cast<uint64_t>(c.saturated)));
   fmt::print(stderr, "weights     {:.1f} MiB, {}\n", mib(s.weights_bytes), s.weights);
   fmt::print(stderr, "peak RSS    {:.1f} MiB\n", mib(s.peak_rss_bytes));
   if (s.rss) print_rss(*s.rss);
@@ -84,6 +96,7 @@ nlohmann::json run_json(const Generation& g, const SamplingParams& p) {
                       {"prompt_tokens", g.prompt_tokens},
                       {"cached_tokens", g.cached_tokens},
                       {"generated_tokens", g.tokens.size()},
+                      {"recomputed", g.recomputed},
                       {"stop_reason", g.stop_reason},
                       {"receipt", g.receipt},
                       {"seed", p.seed},
@@ -91,16 +104,17 @@ nlohmann::json run_json(const Generation& g, const SamplingParams& p) {
   return json;
 }
 
-Result<int> run(const Args& a) {
+Result<int> run(const Args& a, bool cache_given) {
   KVASIR_TRY(const auto model, a.model.open());
   std::string text;
   KVASIR_TRY(const auto ids, a.prompt.tokens(*model, &text));
   KVASIR_TRY(const auto engine, Engine::create(model, a.engine.engine));
-  KVASIR_TRY(auto session, engine->open_session(a.engine.session));
+  KVASIR_TRY(auto session, engine->open_session(session_options(a, cache_given)));
   GenerateOptions options;
   options.sampling = sampling(a, *model);
   options.max_tokens = a.n;
   options.stop = a.stop;
+  options.on_full = a.on_full == "recompute" ? OnFull::recompute : OnFull::stop;
   options.ignore_eos = a.ignore_eos;
   options.receipt = a.receipt || a.json;
   options.rss = a.stats || a.json;
@@ -134,13 +148,20 @@ void add(CLI::App& app, Run* run_command) {
       ->capture_default_str();
   add_sampling(app, *a);
   app.add_flag("--ignore-eos", a->ignore_eos, "go on past the end of the text");
+  app.add_option(
+         "--on-full", a->on_full,
+         "when the context is full: stop; recompute its last half and go on; slide: let go of the oldest tokens "
+         "but --sinks, an approximation (RoPE only)")
+      ->check(CLI::IsMember({"stop", "recompute", "slide"}))
+      ->capture_default_str();
   app.add_flag("--stats", a->stats, "what it cost, on stderr");
   app.add_flag("--receipt", a->receipt, "128 bits that stand for every logit computed");
   app.add_flag("--json", a->json, "one JSON object on stdout");
   app.footer(
       "Examples:\n  kvasir run tales -p \"Once upon a time\" -n 64 --stats\n"
       "  kvasir run tales -p Hello -n 16 --greedy --receipt --cache dense --threads 4");
-  *run_command = [a] { return run(*a); };
+  const CLI::Option* cache = app.get_option("--cache");
+  *run_command = [a, cache] { return run(*a, cache->count() > 0); };
 }
 
 }  // namespace

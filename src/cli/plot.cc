@@ -1,5 +1,7 @@
-// The plots that docs/kv-cache.md explains.
+// The plots that docs/kv-cache.md explains, and the ways of writing that any plot takes.
 #include "cli/plot.h"
+
+#include <sys/wait.h>
 
 #include <cstdio>
 #include <filesystem>
@@ -8,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "cli/cli.h"
+#include "cli/printable.h"
 
 namespace kvasir::cli {
 namespace fs = std::filesystem;
@@ -17,34 +20,18 @@ namespace {
 constexpr const char* kUncached = "none";
 constexpr const char* kLayouts[] = {"concat", "dense", "grow"};
 
-Result<void> write_csv(const fs::path& path, const std::string& title, const std::vector<StepSeries>& all) {
-  std::ofstream out(path);
-  out << "# " << title << "\n# position";
-  for (const StepSeries& s : all)
-    out << ',' << s.layout << "_ms," << s.layout << "_total_ms," << s.layout << "_kv_bytes";
-  out << '\n';
+Result<void> write_series(const fs::path& path, const std::string& title, const std::vector<StepSeries>& all) {
+  std::string columns = "position";
+  for (const StepSeries& s : all) columns += fmt::format(",{0}_ms,{0}_total_ms,{0}_kv_bytes", s.layout);
   std::vector<double> totals(all.size());
+  std::vector<std::string> rows;
   for (size_t i = 0; i < all[0].ms.size(); ++i) {
-    out << i + 1;
+    std::string row = std::to_string(i + 1);
     for (size_t s = 0; s < all.size(); ++s)
-      out << fmt::format(",{:.6f},{:.4f},{}", all[s].ms[i], totals[s] += all[s].ms[i], all[s].kv_bytes[i]);
-    out << '\n';
+      row += fmt::format(",{:.6f},{:.4f},{}", all[s].ms[i], totals[s] += all[s].ms[i], all[s].kv_bytes[i]);
+    rows.push_back(std::move(row));
   }
-  if (!out.flush()) return fail("cannot be written", path.string(), "a folder with free space");
-  return {};
-}
-
-Result<void> gnuplot(const fs::path& folder, const std::string& script) {
-  std::FILE* pipe = popen("gnuplot", "w");
-  if (pipe == nullptr) return fail("gnuplot cannot be started", "--plot", "apt-get install gnuplot-nox");
-  const std::string all = fmt::format(
-      "cd '{}'\nset datafile separator ','\nset terminal svg size 900,420 font 'sans,13' "
-      "background '#ffffff'\nset grid lc rgb '#dddddd'\nset key left top\nset border 3\n"
-      "set tics nomirror\n{}",
-      folder.string(), script);
-  std::fwrite(all.data(), 1, all.size(), pipe);
-  if (pclose(pipe) != 0) return fail("gnuplot failed", folder.string(), "apt-get install gnuplot-nox");
-  return {};
+  return write_csv(path, title, columns, rows);
 }
 
 // One curve per series: column `which` (0 ms, 1 total, 2 bytes) of its three.
@@ -59,9 +46,9 @@ std::string curves(const std::string& csv, const std::vector<StepSeries>& all, i
 std::string two_panels(const std::string& svg, const std::string& title, const std::string& csv,
                        const std::vector<StepSeries>& all) {
   return fmt::format(
-      "set output '{}'\nset multiplot layout 1,2 title \"{}\"\nset xlabel 'position'\n"
+      "set output '{}'\nset multiplot layout 1,2 title {}\nset xlabel 'position'\n"
       "set ylabel 'ms for this token'\n{}set ylabel 'seconds so far'\n{}unset multiplot\n",
-      svg, title, curves(csv, all, 0, ""), curves(csv, all, 1, "/1000"));
+      svg, quoted(title), curves(csv, all, 0, ""), curves(csv, all, 1, "/1000"));
 }
 
 Result<std::vector<StepSeries>> measure(const std::shared_ptr<const Model>& model, const BenchOptions& o, int threads,
@@ -79,6 +66,41 @@ Result<std::vector<StepSeries>> measure(const std::shared_ptr<const Model>& mode
 
 }  // namespace
 
+Result<void> write_csv(const fs::path& path, const std::string& title, const std::string& columns,
+                       const std::vector<std::string>& rows) {
+  std::ofstream out(path);
+  out << "# " << printable(title) << "\n# " << columns << '\n';
+  for (const std::string& row : rows) out << row << '\n';
+  if (!out.flush()) return fail("cannot be written", path.string(), "a folder with free space");
+  return {};
+}
+
+Result<void> gnuplot(const fs::path& folder, const std::string& script) {
+  // After an error gnuplot goes on, and draws on stdout what it could not write; what it leaves unread would break the
+  // pipe.
+  constexpr const char* kCommand = "gnuplot >/dev/null 2>&1; status=$?; while read -r line; do :; done; exit $status";
+  constexpr int kNotFound = 127;
+  std::FILE* pipe = popen(kCommand, "w");
+  if (pipe == nullptr) return fail("no shell to start it", "gnuplot", "fewer processes");
+  const std::string all = fmt::format(
+      "cd {}\nset datafile separator ','\nset terminal svg noenhanced size 900,420 font 'sans,13' "
+      "background '#ffffff'\nset grid lt 1 lc rgb '#dddddd'\nset key left top\nset border 3\n"
+      "set tics nomirror\n{}",
+      quoted(folder.string()), script);
+  std::fwrite(all.data(), 1, all.size(), pipe);
+  const int status = pclose(pipe);
+  if (WIFEXITED(status) && WEXITSTATUS(status) == kNotFound)
+    return fail("not installed", "gnuplot", "apt-get install gnuplot-nox");
+  if (status != 0) return fail("gnuplot could not draw here", folder.string(), "a folder that can be written");
+  return {};
+}
+
+std::string quoted(const std::string& text) {
+  std::string out = "'";
+  for (const char c : printable(text)) out += c == '\'' ? "''" : std::string(1, c);
+  return out + "'";
+}
+
 Result<void> write_plots(const std::shared_ptr<const Model>& model, const BenchOptions& o, int threads,
                          const std::string& folder_name) {
   const fs::path folder = folder_name;
@@ -89,21 +111,20 @@ Result<void> write_plots(const std::shared_ptr<const Model>& model, const BenchO
   const std::string where = fmt::format("{} ({} threads; {})", model->info().name, threads, provenance());
 
   KVASIR_TRY(const auto cached, measure(model, o, threads, {kUncached, "grow"}, std::min(ctx, 512), 1));
-  KVASIR_CHECK(write_csv(folder / "cached.csv", "cached against uncached: " + where, cached));
+  KVASIR_CHECK(write_series(folder / "cached.csv", "cached against uncached: " + where, cached));
   KVASIR_CHECK(gnuplot(
       folder, two_panels("cached.svg", "With a KV cache (grow) and without (none): " + where, "cached.csv", cached)));
 
   KVASIR_TRY(const auto layouts, measure(model, o, threads, {std::begin(kLayouts), std::end(kLayouts)}, ctx, 5));
-  KVASIR_CHECK(write_csv(folder / "layouts.csv", "layouts: " + where, layouts));
+  KVASIR_CHECK(write_series(folder / "layouts.csv", "layouts: " + where, layouts));
   KVASIR_CHECK(gnuplot(folder, two_panels("layouts.svg",
                                           fmt::format("concat copies {} positions in {} steps: {}",
                                                       with_commas(layouts[0].copied_rows), ctx, where),
                                           "layouts.csv", layouts)));
-  return gnuplot(
-      folder,
-      fmt::format("set output 'kv_bytes.svg'\nset key right bottom\nset title \"KV bytes held by one sequence: {}\"\n"
-                  "set xlabel 'position'\nset ylabel 'KiB'\n{}",
-                  where, curves("layouts.csv", layouts, 2, "/1024")));
+  return gnuplot(folder, fmt::format("set output 'kv_bytes.svg'\nset key right bottom\nset title {}\n"
+                                     "set xlabel 'position'\nset ylabel 'KiB'\n{}",
+                                     quoted("KV bytes held by one sequence: " + where),
+                                     curves("layouts.csv", layouts, 2, "/1024")));
 }
 
 }  // namespace kvasir::cli

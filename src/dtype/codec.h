@@ -11,6 +11,9 @@
 
 namespace kvasir {
 
+/// Whether K and V may be stored in a type: as they are, or with their heads rotated too (cache/kv_type.h).
+enum class KvUse : uint8_t { none, plain, plain_and_rotated };
+
 /// A storage type. Rows are encoded in blocks of `block_elems` channels taking `block_bytes` each.
 struct Codec {
   const char* name;       ///< "f32", "f16", "bf16"
@@ -27,6 +30,7 @@ struct Codec {
   /// sum_i row[i] * act[i] in the order of docs/numerics.md; `act` points at n floats, or at n / 32 ActBlocks. This IS
   /// the definition of the product.
   float (*dot)(const std::byte* row, const std::byte* act, int64_t n);
+  KvUse kv = KvUse::none;
 
   /// Bytes of a row of n channels; n is rounded up to whole blocks.
   constexpr size_t row_bytes(int64_t n) const {

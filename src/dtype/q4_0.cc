@@ -7,8 +7,9 @@ const Codec& codec_q4_0();
 
 const Codec& codec_q4_0() {
   using Type = nibbles::Centered<4>;
-  static constexpr Codec codec{"q4_0",        "Q4_0",       kActElems,          Type::kBytes,   Act::q8,
-                               RowForm::q4_0, Type::encode, Type::Rows::decode, Type::Rows::dot};
+  static constexpr Codec codec{
+      "q4_0",        "Q4_0",       kActElems,          Type::kBytes,    Act::q8,
+      RowForm::q4_0, Type::encode, Type::Rows::decode, Type::Rows::dot, KvUse::plain_and_rotated};
   return codec;
 }
 

@@ -7,6 +7,7 @@
 
 #include "arch/footprint.h"
 #include "base/system.h"
+#include "cache/kv_type.h"
 #include "engine/engine_impl.h"
 #include "engine/memory_plan.h"
 #include "engine/session_shape.h"
@@ -22,9 +23,16 @@ Result<void> Session::truncate(int length) {
   if (length < 0 || length > pos())
     return fail(fmt::format("cannot truncate to {} tokens, the session has {}", length, pos()), "session",
                 fmt::format("0..{}", pos()));
-  if (length < cache_->coverage()) KVASIR_CHECK(cache_->truncate(length));
+  if (length <= cache_->coverage()) KVASIR_CHECK(cache_->truncate(length));
   tokens_.resize(static_cast<size_t>(length));
+  if (cache_->info().pooled) reached_ = length;
   return {};
+}
+
+void Session::take_back(int length) {
+  if (truncate(length)) return;
+  (void)cache_->truncate(0);
+  tokens_.resize(static_cast<size_t>(length));
 }
 
 void Session::clear() { (void)truncate(0); }
@@ -33,8 +41,9 @@ CacheStats Session::cache_stats() const {
   CacheStats stats;
   const CacheShape& shape = cache_->shape();
   stats.layout = cache_->info().name;
-  stats.kv_type_k = shape.k->name;
-  stats.kv_type_v = shape.v->name;
+  stats.kv_type_k = kv_type_name(*shape.k, shape.rotate_k);
+  stats.kv_type_v = kv_type_name(*shape.v, shape.rotate_v);
+  stats.window = shape.window_policy();
   stats.bytes = cache_->bytes();
   stats.predicted_bytes = cache_->info().bytes(shape, reached_);
   stats.peak_bytes = cache_->peak_bytes();
@@ -81,19 +90,24 @@ Result<Session> Engine::open_session(const SessionOptions& options) const {
 
 Result<Session> Engine::open_session(const LayoutInfo& layout, const SessionOptions& options) const {
   const Network& net = model_->network();
-  KVASIR_TRY(CacheShape shape, session_shape(net.family(), net.config(), options));
-  Budget& budget = *model_->budget();
-  if (options.ctx == 0 && budget.limited())
-    shape.max_ctx = std::max(1, positions_that_fit(net.config(), layout, shape, budget.left()));
+  KVASIR_TRY(CacheShape shape, session_shape(net.family(), net.config(), options, layout, impl_->chunk));
+  Budget &budget = *model_->budget(), &kv_budget = *model_->kv_budget();
+  if (options.ctx == 0 && (budget.limited() || kv_budget.limited()))
+    shape.max_ctx = std::max(1, positions_that_fit(net.config(), layout, shape, budget.left(), kv_budget.left()));
   Session session;
   session.ctx_ = shape.max_ctx;
   const bool streamed = net.source().mode() == WeightMode::streamed;
-  KVASIR_TRY(session.share_,
-             budget.take(session_bytes(net.config(), layout, shape), "sequences",
-                         fmt::format("a context of {} positions in layout {} needs", shape.max_ctx, layout.name),
-                         streamed ? "a smaller --ctx or a narrower --kv-type"
-                                  : "a smaller --ctx, a narrower --kv-type or --weights streamed"));
-  KVASIR_TRY(session.cache_, layout.make(shape));
+  const std::string hint = streamed ? "a smaller --ctx or a narrower --kv-type"
+                                    : "a smaller --ctx, a narrower --kv-type or --weights streamed";
+  const std::string what = fmt::format("a context of {} positions in layout {} needs", shape.max_ctx, layout.name);
+  if (layout.pooled) {  // its KV is promised block by block
+    KVASIR_TRY(session.share_, budget.take(session_activation_bytes(net.config(), shape), "sequences", what, hint));
+  } else {
+    const size_t kv = layout.peak_bytes(shape, shape.max_ctx);
+    KVASIR_TRY(session.share_, budget.take(session_bytes(net.config(), layout, shape), "sequences", what, hint));
+    KVASIR_TRY(session.kv_share_, kv_budget.take(kv, "sequences", what, hint));
+  }
+  KVASIR_TRY(session.cache_, layout.make(shape, model_->block_pool()));
   return session;
 }
 
@@ -118,7 +132,7 @@ Result<void> Engine::step(std::span<const Feed> feeds, StepOutput* out) {
   auto done = impl_->run_passes(feeds, before, out);
   for (size_t i = 0; i < feeds.size(); ++i) {
     Session& session = *feeds[i].session;
-    if (!done) (void)session.truncate(before[i]);
+    if (!done) session.take_back(before[i]);
     session.cache_->end_step();
   }
   return done;
@@ -148,7 +162,9 @@ std::vector<BatchItem> EngineImpl::next_items(std::span<const Feed> feeds, std::
   int room = std::max(0, chunk - static_cast<int>(feeds.size()));
   for (size_t i = 0; i < feeds.size(); ++i) {
     const Session& session = *feeds[i].session;
-    const int first = session.cache_->coverage(), n = std::min(session.pos() - first, 1 + room);
+    const Layout& cache = *session.cache_;
+    const int most = cache.info().forgets ? std::min(1 + room, cache.shape().lookahead) : 1 + room;
+    const int first = cache.coverage(), n = std::min(session.pos() - first, most);
     if (n == 0) continue;
     room -= n - 1;
     const int wanted = feeds[i].all_logits ? before[i] : session.pos() - 1;

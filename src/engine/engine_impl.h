@@ -8,7 +8,7 @@
 #include <kvasir/engine.h>
 
 #include "arch/network.h"
-#include "engine/budget.h"
+#include "base/budget.h"
 
 namespace kvasir {
 

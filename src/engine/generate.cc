@@ -59,6 +59,17 @@ Result<void> check(const Session& session, std::span<const int> prompt, const Ge
   return {};
 }
 
+// The next token of a session, which is computed anew from its last half where it is full.
+Result<void> feed(Engine& engine, Session& session, int id, StepOutput* out, int* recomputed) {
+  if (session.pos() < session.ctx()) return engine.prefill(session, {&id, 1}, out);
+  const auto half = session.tokens().last(static_cast<size_t>(session.ctx() / 2));
+  std::vector<int> tokens(half.begin(), half.end());
+  tokens.push_back(id);
+  session.clear();
+  ++*recomputed;
+  return engine.prefill(session, tokens, out);
+}
+
 bool contains(const std::vector<int>& ids, int id) { return std::find(ids.begin(), ids.end(), id) != ids.end(); }
 
 void fill_stats(const Engine& engine, const Session& session, const GenerateOptions& options, double start,
@@ -110,10 +121,11 @@ Result<Generation> generate(Engine& engine, Session& session, std::span<const in
       g.stop_reason = "stop";
     else if (sink.cancelled())
       g.stop_reason = "cancelled";
-    else if (static_cast<int>(g.tokens.size()) == options.max_tokens || session.pos() == session.ctx())
+    else if (static_cast<int>(g.tokens.size()) == options.max_tokens ||
+             (session.pos() == session.ctx() && options.on_full == OnFull::stop))
       g.stop_reason = "length";
     else
-      KVASIR_CHECK(engine.prefill(session, {&id, 1}, &out));
+      KVASIR_CHECK(feed(engine, session, id, &out, &g.recomputed));
   }
   const double end = now_seconds();
   sink.finish();

@@ -5,15 +5,23 @@
 
 namespace kvasir {
 
-size_t session_bytes(const ModelConfig& config, const LayoutInfo& layout, const CacheShape& shape) {
-  return layout.peak_bytes(shape, shape.max_ctx) + sequence_bytes(config, shape.max_ctx);
+size_t session_activation_bytes(const ModelConfig& config, const CacheShape& shape) {
+  const auto angles = static_cast<size_t>(shape.sinks) * static_cast<size_t>(shape.lookahead * config.head_dim);
+  return sequence_bytes(config, shape.most_seen()) + angles * sizeof(float);
 }
 
-int positions_that_fit(const ModelConfig& config, const LayoutInfo& layout, CacheShape shape, size_t bytes) {
+size_t session_bytes(const ModelConfig& config, const LayoutInfo& layout, const CacheShape& shape) {
+  return layout.peak_bytes(shape, shape.max_ctx) + session_activation_bytes(config, shape);
+}
+
+int positions_that_fit(const ModelConfig& config, const LayoutInfo& layout, CacheShape shape, size_t bytes,
+                       size_t kv_bytes) {
   int fits = 0, too_many = shape.max_ctx + 1;
   while (too_many - fits > 1) {
     shape.max_ctx = fits + (too_many - fits) / 2;
-    (session_bytes(config, layout, shape) <= bytes ? fits : too_many) = shape.max_ctx;
+    const bool fit =
+        session_bytes(config, layout, shape) <= bytes && layout.peak_bytes(shape, shape.max_ctx) <= kv_bytes;
+    (fit ? fits : too_many) = shape.max_ctx;
   }
   return fits;
 }

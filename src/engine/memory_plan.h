@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 #include "arch/config.h"
 #include "cache/layout.h"
@@ -9,11 +10,14 @@
 
 namespace kvasir {
 
+/// A sequence's share of the activations, whatever its cache.
+size_t session_activation_bytes(const ModelConfig& config, const CacheShape& shape);
 /// The most that a sequence holds on its way to all of shape.max_ctx: KV, old and new while it grows, and its share of
 /// the activations.
 size_t session_bytes(const ModelConfig& config, const LayoutInfo& layout, const CacheShape& shape);
-/// The most positions of one sequence that fit `bytes`, at most shape.max_ctx.
-int positions_that_fit(const ModelConfig& config, const LayoutInfo& layout, CacheShape shape, size_t bytes);
+/// The most positions of one sequence that fit `bytes`, with its KV in `kv_bytes`, at most shape.max_ctx.
+int positions_that_fit(const ModelConfig& config, const LayoutInfo& layout, CacheShape shape, size_t bytes,
+                       size_t kv_bytes = SIZE_MAX);
 /// `asked` tokens a pass, or fewer so that activations take an eighth of the budget at most; 0 is no budget.
 int budgeted_chunk(const ModelConfig& config, int asked, int threads, size_t budget);
 /// Memory that weights of so many bytes take, the largest layer's among them: buffers on huge pages are whole ones, and

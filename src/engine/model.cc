@@ -9,9 +9,10 @@
 #include <fmt/format.h>
 
 #include "arch/network.h"
+#include "base/budget.h"
 #include "base/rss.h"
 #include "base/system.h"
-#include "engine/budget.h"
+#include "cache/block_pool.h"
 #include "engine/fingerprint_store.h"
 #include "engine/memory_plan.h"
 #include "engine/model_files.h"
@@ -128,7 +129,7 @@ Result<std::shared_ptr<const Model>> Model::open(const std::string& name_or_path
                   .head_dim = config.head_dim,
                   .ffn = config.ffn,
                   .vocab = config.vocab,
-                  .max_ctx = config.full_ctx(),
+                  .max_ctx = config.max_ctx,
                   .weights_mode = {},
                   .bos = config.bos,
                   .eos = config.eos};
@@ -136,6 +137,8 @@ Result<std::shared_ptr<const Model>> Model::open(const std::string& name_or_path
     KVASIR_TRY(model->sampling_, read_sampling(*files.generation));
   }
   model->budget_ = Budget::create(options.ram);
+  model->kv_budget_ = Budget::create(options.kv_ram, "--kv-ram");
+  model->pool_ = BlockPool::create({model->budget_, model->kv_budget_});
   KVASIR_CHECK(model->take(kProcessBytes, "code and small objects"));
   if (!options.tokenizer.empty()) files.tokenizer = options.tokenizer;
   if (!files.tokenizer.empty() && options.with_tokenizer) KVASIR_CHECK(model->open_tokenizer(files.tokenizer));

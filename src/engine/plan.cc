@@ -8,8 +8,9 @@
 
 #include "arch/footprint.h"
 #include "arch/network.h"
+#include "base/budget.h"
 #include "base/system.h"
-#include "engine/budget.h"
+#include "cache/kv_type.h"
 #include "engine/memory_plan.h"
 #include "engine/session_shape.h"
 
@@ -109,12 +110,12 @@ WeightChoice choice_of(WeightMode mode, const Subject& s, const LayoutInfo& layo
   return c;
 }
 
+int threads_of(const PlanRequest& request) { return request.threads == 0 ? default_threads() : request.threads; }
+
 // What a run under this budget does, by the run's own arithmetic (memory_plan.h).
 void plan_ram(const PlanRequest& request, const Subject& s, const LayoutInfo& layout, const CacheShape& shape,
               PlanReport* r) {
-  const int threads = request.threads == 0 ? default_threads() : request.threads;
-  r->prefill_chunk = budgeted_chunk(s.config, std::min(request.prefill_chunk, s.config.max_ctx), threads, request.ram);
-  r->activation_bytes = activation_bytes(s.config, r->prefill_chunk, threads);
+  r->activation_bytes = activation_bytes(s.config, r->prefill_chunk, threads_of(request));
   r->tokenizer_bytes = s.tokenizer_bytes;
   r->process_bytes = kProcessBytes;
   r->files = s.files;
@@ -127,15 +128,26 @@ void plan_ram(const PlanRequest& request, const Subject& s, const LayoutInfo& la
   const WeightChoice& chosen = r->choices[mode == WeightMode::resident ? 0 : 1];
   r->users_that_fit = chosen.users;
   if (chosen.positions > 0) r->weights_mode = chosen.mode;
-  for (const Codec* type : kv_codecs()) {
+  for (const KvType& type : kv_types()) {
     CacheShape other = shape;
-    other.k = other.v = type;
-    r->kv_types.push_back({type->name, other.position_bytes(), positions_that_fit(s.config, layout, other, chosen.left),
+    other.k = other.v = type.codec;
+    r->kv_types.push_back({type.name, other.position_bytes(), positions_that_fit(s.config, layout, other, chosen.left),
                            users(s, layout, other, r->chat, chosen.left)});
   }
 }
 
-std::vector<std::string> explain(const PlanReport& r, const CacheShape& shape, int capacity) {
+// Bytes of a sequence that are whole positions of all layers, or what they are instead.
+std::string explain_sequence(const PlanReport& r, const LayoutInfo& layout, const CacheShape& shape) {
+  const size_t a_token = r.kv_bytes_per_token;
+  if (a_token == 0 || r.kv_bytes % a_token != 0 ||
+      r.kv_bytes / a_token < static_cast<size_t>(layout.keeps ? r.chat : 0))
+    return fmt::format("a sequence of {} = {} B ({}: whole pages of K and of V in {} layers, window {})", r.chat,
+                       r.kv_bytes, r.layout, shape.layers, shape.window_policy());
+  return fmt::format("a sequence of {} = {} positions ({}) x {} B = {} B", r.chat, r.kv_bytes / a_token, r.layout,
+                     a_token, r.kv_bytes);
+}
+
+std::vector<std::string> explain(const PlanReport& r, const LayoutInfo& layout, const CacheShape& shape) {
   const auto row = [&](const char* what, const Codec& codec) {
     const size_t blocks = codec.row_bytes(shape.head_dim) / static_cast<size_t>(codec.block_bytes);
     return fmt::format("{} row   = {} KV heads x {} blocks x {} B = {} B", what, shape.kv_heads, blocks,
@@ -144,8 +156,7 @@ std::vector<std::string> explain(const PlanReport& r, const CacheShape& shape, i
   return {row("K", *shape.k), row("V", *shape.v),
           fmt::format("a token = {} layers x ({} + {}) B = {} B", shape.layers, shape.k_row_bytes(),
                       shape.v_row_bytes(), r.kv_bytes_per_token),
-          fmt::format("a sequence of {} = {} positions ({}) x {} B = {} B", r.chat, capacity, r.layout,
-                      r.kv_bytes_per_token, r.kv_bytes)};
+          explain_sequence(r, layout, shape)};
 }
 
 }  // namespace
@@ -153,16 +164,18 @@ std::vector<std::string> explain(const PlanReport& r, const CacheShape& shape, i
 Result<PlanReport> plan(const PlanRequest& request) {
   KVASIR_TRY(const Subject s, is_config_file(request.model) ? from_config(request) : from_model(request));
   KVASIR_TRY(const LayoutInfo* layout, find_layout(request.session.layout));
-  KVASIR_TRY(const CacheShape shape, session_shape(*s.family, s.config, request.session));
+  PlanReport r;
+  r.prefill_chunk =
+      budgeted_chunk(s.config, std::min(request.prefill_chunk, s.config.max_ctx), threads_of(request), request.ram);
+  KVASIR_TRY(const CacheShape shape, session_shape(*s.family, s.config, request.session, *layout, r.prefill_chunk));
   if (request.chat < 0 || request.chat > shape.max_ctx)
     return fail(fmt::format("a chat of {} positions in a context of {}", request.chat, shape.max_ctx), "--chat",
                 fmt::format("1..{}", shape.max_ctx));
-  PlanReport r;
   r.model = s.name;
   r.family = s.config.family;
   r.layout = layout->name;
-  r.kv_type_k = shape.k->name;
-  r.kv_type_v = shape.v->name;
+  r.kv_type_k = kv_type_name(*shape.k, shape.rotate_k);
+  r.kv_type_v = kv_type_name(*shape.v, shape.rotate_v);
   r.layers = shape.layers;
   r.heads = s.config.heads;
   r.kv_heads = shape.kv_heads;
@@ -174,8 +187,10 @@ Result<PlanReport> plan(const PlanRequest& request) {
   r.kv_peak_bytes = layout->peak_bytes(shape, r.chat);
   r.weights_bytes = s.weights_bytes;
   r.read_bytes_per_token = s.weights_bytes - s.unread_bytes + static_cast<size_t>(r.chat) * r.kv_bytes_per_token;
-  r.explanation = explain(r, shape, layout->capacity(r.chat, shape.max_ctx));
-  if (request.kv_ram > 0 && r.kv_bytes > 0) r.users_that_fit = static_cast<int64_t>(request.kv_ram / r.kv_bytes);
+  r.explanation = explain(r, *layout, shape);
+  // A pool gives blocks as they are needed; any other layout is promised all that its context may take.
+  const size_t promised = layout->pooled ? r.kv_bytes : layout->peak_bytes(shape, shape.max_ctx);
+  if (request.kv_ram > 0 && promised > 0) r.users_that_fit = static_cast<int64_t>(request.kv_ram / promised);
   if (request.ram > 0) plan_ram(request, s, *layout, shape, &r);
   return r;
 }

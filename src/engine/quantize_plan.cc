@@ -87,12 +87,22 @@ class FolderPlanner {
     for (const auto& [known, value] : integers)
       if (known == name) return entries().u32(key(name), static_cast<uint32_t>(value)), Result<void>();
     if (name == "attention.sliding_window") {
-      if (c.window > 0) entries().u32(key(name), static_cast<uint32_t>(c.window));
-      return {};
+      return windows(), Result<void>();
     }
     if (name.starts_with("attention.layer_norm")) return entries().f32(key(name), c.norm_eps), Result<void>();
     if (name == "rope.freq_base") return real(name, c.rope->theta);
     return fail(fmt::format("nothing is known to write under {}", key(name)), where_);
+  }
+
+  // One number, and which layers it is of.
+  void windows() {
+    const std::vector<int>& all = config_.windows;
+    const auto window = std::max_element(all.begin(), all.end());
+    if (window == all.end() || *window == 0) return;
+    entries().u32(key("attention.sliding_window"), static_cast<uint32_t>(*window));
+    std::vector<int32_t> pattern;
+    for (int of_layer : all) pattern.push_back(of_layer != 0);
+    entries().i32s(key("attention.sliding_window_pattern"), pattern);
   }
 
   // GGUF keeps these in 32 bits.

@@ -142,6 +142,9 @@ TEST_F(Quantize, EveryFamilyKeepsItsReceipt) {
 "original_max_position_embeddings": 64}, )" +
                      shape + "}"},
       {"qwen2", R"({"model_type": "qwen2", "rope_theta": 1000000.0, )" + shape + "}"},
+      {"qwen2 layers", R"({"model_type": "qwen2", "use_sliding_window": true, "sliding_window": 6,
+"layer_types": ["full_attention", "sliding_attention"], )" +
+                           shape + "}"},
       {"qwen3", R"({"model_type": "qwen3", "head_dim": 16, )" + shape + "}"},
       {"phi3", R"({"model_type": "phi3", "sliding_window": 64, )" + shape + "}"},
       {"gpt2", R"({"model_type": "gpt2", "n_embd": 48, "n_layer": 2, "n_head": 3, "n_inner": 80, "n_positions": 128,

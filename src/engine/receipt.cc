@@ -21,8 +21,8 @@ XXH128_hash_t link(XXH128_hash_t before, std::span<const std::byte> bytes) {
 Result<Receipt> Receipt::start(const Engine& engine, const CacheStats& cache, std::span<const int> prompt) {
   KVASIR_TRY(const std::string fingerprint, engine.model().fingerprint());
   const std::string setting =
-      fmt::format("kvasir receipt\nnumerics {}\nmodel {}\nkv {} {}\nwindow none\nprompt {}\n", kNumericsVersion,
-                  fingerprint, cache.kv_type_k, cache.kv_type_v, prompt.size());
+      fmt::format("kvasir receipt\nnumerics {}\nmodel {}\nkv {} {}\nwindow {}\nprompt {}\n", kNumericsVersion,
+                  fingerprint, cache.kv_type_k, cache.kv_type_v, cache.window, prompt.size());
   Receipt receipt;
   receipt.extend(std::as_bytes(std::span(setting)));
   receipt.extend(std::as_bytes(prompt));

@@ -13,7 +13,7 @@ using engine_test::Opened;
 using engine_test::with_receipt;
 
 struct Told {
-  CacheStats cache{.layout = "grow", .kv_type_k = "f32", .kv_type_v = "f32"};
+  CacheStats cache{.layout = "grow", .kv_type_k = "f32", .kv_type_v = "f32", .window = "none"};
   std::vector<int> prompt{1, 2, 3};
   std::vector<std::vector<float>> logits{{0.5f, -1.0f, 2.0f}, {0.25f, 4.0f, -2.0f}};
   std::vector<int> ids{2, 1};
@@ -36,6 +36,7 @@ TEST(Receipt, ChangesWithEverythingThatItProves) {
   };
   differs([](Told& t) { t.cache.kv_type_k = "f16"; });
   differs([](Told& t) { t.cache.kv_type_v = "f16"; });
+  differs([](Told& t) { t.cache.window = "64"; });
   differs([](Told& t) { t.prompt[0] = 0; });
   differs([](Told& t) { t.prompt.pop_back(); });
   differs([](Told& t) { t.prompt = {1, 2, 3, 0}; });

@@ -3,38 +3,78 @@
 
 #include <fmt/format.h>
 
+#include "cache/kv_type.h"
+
 namespace kvasir {
 namespace {
 
-Result<const Codec*> find_kv_type(const std::string& name) {
-  std::string known;
-  for (const Codec* codec : kv_codecs()) {
-    if (name == codec->name || name == codec->file_name) return codec;
-    known += (known.empty() ? "" : ", ") + std::string(codec->name);
-  }
-  return fail(fmt::format("\"{}\" is not a KV type", name), "--kv-type", known);
+constexpr int kMostPositions = 1 << 28;
+
+Result<int> choose_ctx(int asked, const ModelConfig& config, bool windowed) {
+  const int most = windowed ? kMostPositions : config.max_ctx;
+  if (asked == 0) return config.max_ctx;
+  if (asked >= 1 && asked <= most) return asked;
+  return fail(fmt::format("a context of {} positions, this model allows 1..{}", asked, most), "--ctx",
+              fmt::format("--ctx {}", most));
 }
 
-Result<int> choose_ctx(int asked, const ModelConfig& config) {
-  const int most = config.full_ctx();
-  if (asked == 0) return most;
-  if (asked >= 1 && asked <= most) return asked;
-  const std::string hint = fmt::format("--ctx {}", most);
-  if (asked > most && asked <= config.max_ctx)
-    return fail(fmt::format("a context of {} positions is longer than this model's own attention window of {}, and "
-                            "sliding windows are not supported yet",
-                            asked, most),
-                "--ctx", hint);
-  return fail(fmt::format("a context of {} positions, this model allows 1..{}", asked, most), "--ctx", hint);
+// A window that is not the model's own.
+Result<void> set_window(const ModelConfig& c, const SessionOptions& options, CacheShape* shape) {
+  const int window = options.window, sinks = options.sinks;
+  if (window == 0 && sinks == 0) return {};
+  if (!c.rope)
+    return fail(
+        "positions are learned: a token after the last of them has none, and what is dropped cannot be closed up",
+        "--window", "--on-full recompute, or a model with RoPE");
+  if (!shape->windows.empty())
+    return fail(fmt::format("this model has a window of its own: {}", shape->window_policy()), "--window",
+                "--cache windowed, which holds what that needs and changes nothing");
+  if (window == 0) return fail(fmt::format("{} sinks without a window", sinks), "--sinks", "--window too");
+  if (window < 0) return fail(fmt::format("a window of {} positions", window), "--window", "1 or more");
+  if (sinks < 0 || sinks > kTilePositions)
+    return fail(fmt::format("{} sinks", sinks), "--sinks", fmt::format("0..{}", kTilePositions));
+  if (int64_t{window} + sinks > c.max_ctx)
+    return fail(fmt::format("a window of {} and {} sinks are further apart than the {} positions of this model", window,
+                            sinks, c.max_ctx),
+                "--window", fmt::format("--window {}", c.max_ctx - sinks));
+  shape->windows.assign(static_cast<size_t>(c.layers), window);
+  shape->sinks = sinks;
+  return {};
+}
+
+// A window that fills the context.
+Result<SessionOptions> sliding(const ModelConfig& config, SessionOptions options, const LayoutInfo& layout) {
+  if (!layout.forgets)
+    return fail(fmt::format("layout {} holds every position, and a sequence that slides has no end", layout.name),
+                "--cache", "--cache windowed");
+  constexpr int kSinks = 4;
+  const int ctx = options.ctx == 0 ? config.max_ctx : std::min(options.ctx, config.max_ctx);
+  if (options.window == 0) {
+    options.sinks = std::min(kSinks, ctx - 1);
+    options.window = ctx - options.sinks;
+  }
+  options.ctx = kMostPositions;
+  return options;
 }
 
 }  // namespace
 
-Result<CacheShape> session_shape(const Family& family, const ModelConfig& config, const SessionOptions& options) {
+Result<CacheShape> session_shape(const Family& family, const ModelConfig& config, const SessionOptions& asked,
+                                 const LayoutInfo& layout, int lookahead) {
+  SessionOptions options = asked;
+  if (asked.slide) {
+    KVASIR_TRY(options, sliding(config, asked, layout));
+  }
   CacheShape shape = family.cache_needs(config);
-  KVASIR_TRY(shape.max_ctx, choose_ctx(options.ctx, config));
-  KVASIR_TRY(shape.k, find_kv_type(options.kv_type_k));
-  KVASIR_TRY(shape.v, find_kv_type(options.kv_type_v));
+  KVASIR_CHECK(set_window(config, options, &shape));
+  KVASIR_TRY(shape.max_ctx, choose_ctx(options.ctx, config, options.window > 0));
+  KVASIR_TRY(const KvType k, find_kv_type(options.kv_type_k));
+  KVASIR_TRY(const KvType v, find_kv_type(options.kv_type_v));
+  shape.k = k.codec;
+  shape.v = v.codec;
+  shape.rotate_k = k.rotated;
+  shape.rotate_v = v.rotated;
+  shape.lookahead = lookahead;
   return shape;
 }
 

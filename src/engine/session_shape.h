@@ -8,7 +8,9 @@
 
 namespace kvasir {
 
-/// Errors: an unknown KV type, a context above the model's limit.
-Result<CacheShape> session_shape(const Family& family, const ModelConfig& config, const SessionOptions& options);
+/// `lookahead`: the most tokens of a pass. Errors: an unknown KV type, a context above the model's limit, a window that
+/// this model cannot have.
+Result<CacheShape> session_shape(const Family& family, const ModelConfig& config, const SessionOptions& options,
+                                 const LayoutInfo& layout, int lookahead);
 
 }  // namespace kvasir

@@ -10,7 +10,8 @@
 
 #include <kvasir/generate.h>
 
-#include "cache/layout.h"
+#include "arch/network.h"
+#include "cache/kv_type.h"
 
 namespace kvasir {
 namespace {
@@ -28,6 +29,14 @@ struct Setting {
   }
 };
 
+// Settings that must agree: those of one KV type and one window.
+struct Group {
+  std::string what;  // before the names of its cases: "", "kv=q8_0 "
+  SessionOptions session;
+  size_t prompts;
+  std::vector<Setting> settings;
+};
+
 // What one prompt generated: ids and, at each step, the logits that chose them.
 struct Trajectory {
   std::vector<int> ids;
@@ -38,14 +47,14 @@ struct Trajectory {
 using Visit = std::function<void(size_t prompt, int step, std::span<const float> logits, int id)>;
 
 // Up to `batch` sequences side by side: one prefill of all prompts, then one token each per step.
-Result<void> run_group(Engine& engine, const Setting& s, const VerifyOptions& o, size_t first, size_t count,
-                       const Visit& visit) {
+Result<void> run_batch(Engine& engine, const Setting& s, const SessionOptions& session_options, const VerifyOptions& o,
+                       size_t first, size_t count, const Visit& visit) {
   std::vector<Session> sessions;
   std::vector<Session*> pointers;
   std::vector<Feed> feeds;
   sessions.reserve(count);
   for (size_t i = 0; i < count; ++i) {
-    KVASIR_TRY(Session session, engine.open_session(*s.layout, o.session));
+    KVASIR_TRY(Session session, engine.open_session(*s.layout, session_options));
     sessions.push_back(std::move(session));
     pointers.push_back(&sessions.back());
     feeds.push_back({&sessions.back(), o.prompts[first + i]});
@@ -67,15 +76,15 @@ Result<void> run_group(Engine& engine, const Setting& s, const VerifyOptions& o,
   }
 }
 
-Result<void> run_setting(const std::shared_ptr<const Model>& model, const Setting& s, const VerifyOptions& o,
-                         const Visit& visit) {
+Result<void> run_setting(const std::shared_ptr<const Model>& model, const Setting& s, const SessionOptions& session,
+                         const VerifyOptions& o, const Visit& visit) {
   EngineOptions options;
   options.threads = s.threads;
   options.prefill_chunk = s.chunk == 0 ? INT_MAX : s.chunk;
   KVASIR_TRY(const auto engine, Engine::create(model, options));
   const size_t batch = static_cast<size_t>(s.batch);
   for (size_t first = 0; first < s.prompts; first += batch)
-    KVASIR_CHECK(run_group(*engine, s, o, first, std::min(batch, s.prompts - first), visit));
+    KVASIR_CHECK(run_batch(*engine, s, session, o, first, std::min(batch, s.prompts - first), visit));
   return {};
 }
 
@@ -99,11 +108,14 @@ Result<void> check(const Model& model, const VerifyOptions& o) {
   return {};
 }
 
+std::vector<const LayoutInfo*> layouts_of(const VerifyOptions& o) {
+  if (!o.layouts.empty()) return o.layouts;
+  return {layouts().begin(), layouts().end()};
+}
+
 std::vector<Setting> all_settings(const VerifyOptions& o) {
-  std::vector<const LayoutInfo*> list = o.layouts;
-  if (list.empty()) list.assign(layouts().begin(), layouts().end());
   std::vector<Setting> settings;
-  for (const LayoutInfo* layout : list)
+  for (const LayoutInfo* layout : layouts_of(o))
     for (int threads : o.threads)
       for (int chunk : o.chunks)
         for (int batch : o.batches) {
@@ -114,11 +126,52 @@ std::vector<Setting> all_settings(const VerifyOptions& o) {
   return settings;
 }
 
-Result<VerifyCase> compare(const std::shared_ptr<const Model>& model, const Setting& s, const VerifyOptions& o,
-                           const std::vector<Trajectory>& reference) {
+// What every case of a group must give: each token from all of the text before it, computed anew.
+Result<std::vector<Trajectory>> recompute(const std::shared_ptr<const Model>& model, const Group& group,
+                                          const VerifyOptions& o) {
+  KVASIR_TRY(const LayoutInfo* none, find_layout("none"));
+  std::vector<Trajectory> reference(group.prompts);
+  KVASIR_CHECK(run_setting(model, {none, 1, 0, 1, group.prompts}, group.session, o,
+                           [&](size_t prompt, int, std::span<const float> logits, int id) {
+                             reference[prompt].ids.push_back(id);
+                             reference[prompt].logits.insert(reference[prompt].logits.end(), logits.begin(),
+                                                             logits.end());
+                           }));
+  return reference;
+}
+
+// One case for each layout, of some prompts.
+Group other_group(std::string what, SessionOptions session, const VerifyOptions& o) {
+  Group group{std::move(what), std::move(session), std::max<size_t>(1, o.prompts.size() / 10), {}};
+  for (const LayoutInfo* layout : layouts_of(o))
+    group.settings.push_back({layout, o.threads.back(), o.chunks[o.chunks.size() / 2], o.batches.back(), group.prompts});
+  return group;
+}
+
+std::vector<Group> all_groups(const Model& model, const VerifyOptions& o) {
+  std::vector<Group> groups{{"", o.session, o.prompts.size(), all_settings(o)}};
+  if (!o.others) return groups;
+  for (const KvType& type : kv_types()) {
+    SessionOptions session = o.session;
+    session.kv_type_k = session.kv_type_v = type.name;
+    if (session.kv_type_k != o.session.kv_type_k || session.kv_type_v != o.session.kv_type_v)
+      groups.push_back(other_group(fmt::format("kv={} ", type.name), session, o));
+  }
+  const ModelConfig& c = model.network().config();
+  constexpr int kWindow = 24, kSinks = 4;  // shorter than the texts
+  if (!c.rope || !c.windows.empty() || o.session.window > 0 || kWindow + kSinks > c.max_ctx) return groups;
+  SessionOptions session = o.session;
+  session.window = kWindow;
+  session.sinks = kSinks;
+  groups.push_back(other_group(fmt::format("window={}+{} ", kWindow, kSinks), session, o));
+  return groups;
+}
+
+Result<VerifyCase> compare(const std::shared_ptr<const Model>& model, const Group& group, const Setting& s,
+                           const VerifyOptions& o, const std::vector<Trajectory>& reference) {
   VerifyCase c;
-  c.name = s.name();
-  KVASIR_CHECK(run_setting(model, s, o, [&](size_t prompt, int step, std::span<const float> logits, int id) {
+  c.name = group.what + s.name();
+  KVASIR_CHECK(run_setting(model, s, group.session, o, [&](size_t prompt, int step, std::span<const float> logits, int id) {
     const Trajectory& want = reference[prompt];
     c.compared_logits += logits.size();
     ++c.compared_tokens;
@@ -132,26 +185,27 @@ Result<VerifyCase> compare(const std::shared_ptr<const Model>& model, const Sett
 
 Result<VerifyReport> verify(const std::shared_ptr<const Model>& model, const VerifyOptions& o) {
   KVASIR_CHECK(check(*model, o));
-  KVASIR_TRY(const LayoutInfo* none, find_layout("none"));
-  const std::vector<Setting> settings = all_settings(o);
-  if (o.progress) o.progress(0, settings.size(), "reference: recomputing every token");
-  std::vector<Trajectory> reference(o.prompts.size());
-  KVASIR_CHECK(run_setting(
-      model, {none, 1, 0, 1, o.prompts.size()}, o, [&](size_t prompt, int, std::span<const float> logits, int id) {
-        reference[prompt].ids.push_back(id);
-        reference[prompt].logits.insert(reference[prompt].logits.end(), logits.begin(), logits.end());
-      }));
+  const std::vector<Group> groups = all_groups(*model, o);
   VerifyReport report;
   report.prompts = static_cast<int>(o.prompts.size());
   report.tokens = report.prompts * o.new_tokens;
-  report.pass = !settings.empty();
-  for (const Setting& s : settings) {
-    if (o.progress) o.progress(report.cases.size(), settings.size(), s.name());
-    KVASIR_TRY(VerifyCase c, compare(model, s, o, reference));
-    report.differing_tokens += c.differing_tokens;
-    report.differing_logit_bits += c.differing_logit_bits;
-    report.pass = report.pass && c.compared_logits > 0 && c.differing_logit_bits == 0 && c.differing_tokens == 0;
-    report.cases.push_back(std::move(c));
+  report.pass = !groups.front().settings.empty();
+  size_t cases = 0;
+  for (const Group& group : groups) cases += group.settings.size();
+  const auto progress = [&](const std::string& what) {
+    if (o.progress) o.progress(report.cases.size(), cases, what);
+  };
+  for (const Group& group : groups) {
+    progress(group.what + "reference: recomputing every token");
+    KVASIR_TRY(const std::vector<Trajectory> reference, recompute(model, group, o));
+    for (const Setting& s : group.settings) {
+      progress(group.what + s.name());
+      KVASIR_TRY(VerifyCase c, compare(model, group, s, o, reference));
+      report.differing_tokens += c.differing_tokens;
+      report.differing_logit_bits += c.differing_logit_bits;
+      report.pass = report.pass && c.compared_logits > 0 && c.differing_logit_bits == 0 && c.differing_tokens == 0;
+      report.cases.push_back(std::move(c));
+    }
   }
   return report;
 }

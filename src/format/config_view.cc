@@ -127,6 +127,18 @@ Result<std::vector<int64_t>> ConfigView::get_ints_or_empty(std::string_view key)
   return out;
 }
 
+Result<std::vector<std::string>> ConfigView::get_strings_or_empty(std::string_view key) const {
+  const Json* value = impl_->find(key);
+  std::vector<std::string> out;
+  if (value == nullptr) return out;
+  if (!value->is_array()) return refuse(key, fmt::format("is {}, expected a list of words", describe(*value)));
+  for (const Json& item : *value) {
+    if (!item.is_string()) return refuse(key, fmt::format("holds {}, expected words", describe(item)));
+    out.push_back(item.get<std::string>());
+  }
+  return out;
+}
+
 Result<std::vector<double>> ConfigView::get_numbers_or_empty(std::string_view key) const {
   const Json* value = impl_->find(key);
   std::vector<double> out;

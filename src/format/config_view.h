@@ -40,6 +40,7 @@ class ConfigView {
   /// One integer or a list of them; empty when absent.
   Result<std::vector<int64_t>> get_ints_or_empty(std::string_view key) const;
   /// A list of numbers; empty when absent.
+  Result<std::vector<std::string>> get_strings_or_empty(std::string_view key) const;
   Result<std::vector<double>> get_numbers_or_empty(std::string_view key) const;
   /// True for a key whose value is null: in some models' files that says something else than no key.
   bool is_null(std::string_view key) const;

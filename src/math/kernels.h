@@ -58,9 +58,9 @@ struct AttendArgs {
   size_t k_offset = 0, v_offset = 0;  // bytes from a row's start to this KV head
   RowForm k_form = RowForm::f32, v_form = RowForm::f32;
   DecodeFn decode_k = nullptr, decode_v = nullptr;
-  const float* sink_k = nullptr;  // [64][head_dim]: K of the tile at position 0 where it is not as stored, or null
-  const float* q = nullptr;       // [tokens][q_stride], the group's heads one after the other
-  float* out = nullptr;           // [tokens][out_stride], likewise
+  const float *first_k = nullptr, *first_v = nullptr;  // [64][head_dim]: the tile at position 0 where not as stored
+  const float* q = nullptr;                            // [tokens][q_stride], the group's heads one after the other
+  float* out = nullptr;                                // [tokens][out_stride], likewise
   int64_t q_stride = 0, out_stride = 0;
   float* scratch = nullptr;  // attend_scratch_floats(...) floats
 };

@@ -279,13 +279,14 @@ struct TileView {
 
 inline TileView view_of(const AttendArgs& a, int j, uint64_t live, const Scratch& scratch) {
   const Tile &tile = a.tiles[j], *next = j + 1 < a.tile_count ? &tile + 1 : nullptr;
-  const bool sinks = a.sink_k != nullptr && tile.first == 0;
-  TileView view{rows_of(sinks ? bytes_of(a.sink_k) : tile.k + a.k_offset,
-                        sinks ? static_cast<size_t>(a.head_dim) * 4 : tile.k_stride,
-                        next != nullptr ? next->k + a.k_offset : nullptr, sinks ? RowForm::f32 : a.k_form, a.decode_k,
+  const size_t wide = static_cast<size_t>(a.head_dim) * 4;
+  const bool own_k = a.first_k != nullptr && tile.first == 0, own_v = a.first_v != nullptr && tile.first == 0;
+  TileView view{rows_of(own_k ? bytes_of(a.first_k) : tile.k + a.k_offset, own_k ? wide : tile.k_stride,
+                        next != nullptr ? next->k + a.k_offset : nullptr, own_k ? RowForm::f32 : a.k_form, a.decode_k,
                         live, a.head_dim, scratch.k),
-                rows_of(tile.v + a.v_offset, tile.v_stride, next != nullptr ? next->v + a.v_offset : nullptr, a.v_form,
-                        a.decode_v, live, a.head_dim, scratch.v),
+                rows_of(own_v ? bytes_of(a.first_v) : tile.v + a.v_offset, own_v ? wide : tile.v_stride,
+                        next != nullptr ? next->v + a.v_offset : nullptr, own_v ? RowForm::f32 : a.v_form, a.decode_v,
+                        live, a.head_dim, scratch.v),
                 nullptr};
   if (a.tokens * a.group <= kAttendBlock) return view;
   with_rows(view.k.form, [&](auto rows) { transpose_rows<decltype(rows)>(view.k, a.head_dim, scratch.transposed_k); });
@@ -295,8 +296,7 @@ inline TileView view_of(const AttendArgs& a, int j, uint64_t live, const Scratch
     for (int i = 0; i < kTilePositions; ++i)
       copy_wide<decltype(rows)>(view.v.row(i), scratch.wide_v + int64_t{i} * a.head_dim, a.head_dim);
   });
-  const std::byte* wide = bytes_of(scratch.wide_v);
-  view.v = {wide, wide, static_cast<size_t>(a.head_dim) * 4, RowForm::f32};
+  view.v = {bytes_of(scratch.wide_v), bytes_of(scratch.wide_v), wide, RowForm::f32};
   return view;
 }
 

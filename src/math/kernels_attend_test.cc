@@ -25,7 +25,7 @@ struct Shape {
   const Codec* v = &codec_f32();
   bool holes = false, extremes = false, own_pages = false;
   int window = 0, sinks = 0;
-  bool own_sink_k = false;  // K of the first tile is not what is stored
+  bool own_first = false;  // the first tile is not what is stored
 
   int end() const { return first_pos + tokens; }
   /// What token t may see, written once more, position by position.
@@ -91,7 +91,8 @@ class Attention {
         k_(*s.k, s, tile_count_, random),
         v_(*s.v, s, tile_count_, random),
         q_(random.floats(static_cast<size_t>((s.tokens - 1) * q_stride_ + s.group * s.head_dim), s.extremes)),
-        sink_k_(random.floats(static_cast<size_t>(kTilePositions * s.head_dim))) {
+        first_k_(random.floats(static_cast<size_t>(kTilePositions * s.head_dim))),
+        first_v_(random.floats(static_cast<size_t>(kTilePositions * s.head_dim))) {
     for (int pos = 0; pos < tile_count_ * kTilePositions; ++pos) fill(pos, random);
     for (int j = 0; j < tile_count_; ++j) {
       Tile tile{j * kTilePositions,         0,           k_.row(j * kTilePositions),
@@ -136,9 +137,7 @@ class Attention {
         if ((tile.live >> i & 1) != 0 && s.sees(t, tile.first + i)) seen.push_back(tile.first + i);
     const float* q = q_.floats() + t * q_stride_ + h * s.head_dim;
     for (int pos : seen) {
-      std::vector<float> k = k_.read(pos, kv_head_, s.head_dim);
-      if (s.own_sink_k && pos < kTilePositions)
-        k.assign(sink_k_.floats() + pos * s.head_dim, sink_k_.floats() + (pos + 1) * s.head_dim);
+      const std::vector<float> k = read(k_, first_k_, pos);
       double score = 0;
       for (size_t d = 0; d < k.size(); ++d) score += static_cast<double>(q[d]) * static_cast<double>(k[d]);
       weights.push_back(score * static_cast<double>(scale()));
@@ -147,7 +146,7 @@ class Attention {
     double total = 0;
     for (double& w : weights) total += w = std::exp(w - most);
     for (size_t i = 0; i < seen.size(); ++i) {
-      const std::vector<float> v = v_.read(seen[i], kv_head_, s.head_dim);
+      const std::vector<float> v = read(v_, first_v_, seen[i]);
       for (size_t d = 0; d < v.size(); ++d) out[d] += weights[i] / total * static_cast<double>(v[d]);
     }
     return out;
@@ -172,7 +171,7 @@ class Attention {
     a.first_pos = s.first_pos;
     a.window = s.window;
     a.sinks = s.sinks;
-    if (s.own_sink_k) a.sink_k = sink_k_.floats();
+    if (s.own_first) a.first_k = first_k_.floats(), a.first_v = first_v_.floats();
     a.scale = scale();
     a.k_offset = k_.offset(kv_head_);
     a.v_offset = v_.offset(kv_head_);
@@ -186,6 +185,10 @@ class Attention {
     a.out_stride = out_stride_;
     a.scratch = scratch;
     return a;
+  }
+  std::vector<float> read(const StoredRows& stored, const GuardedBytes& first, int pos) const {
+    if (!s.own_first || pos >= kTilePositions) return stored.read(pos, kv_head_, s.head_dim);
+    return {first.floats() + pos * s.head_dim, first.floats() + (pos + 1) * s.head_dim};
   }
   float scale() const { return 1.0f / std::sqrt(static_cast<float>(s.head_dim)); }
   bool live(int pos) const { return live_[static_cast<size_t>(pos)]; }
@@ -206,7 +209,7 @@ class Attention {
   int tile_count_, kv_head_;
   int64_t q_stride_, out_stride_;
   StoredRows k_, v_;
-  GuardedBytes q_, sink_k_;
+  GuardedBytes q_, first_k_, first_v_;
   std::vector<bool> live_;
   std::vector<Tile> tiles_;
 };
@@ -283,7 +286,7 @@ TEST(KernelsAttend, WindowsAndSinks) {
       Shape s = random_shape(head_dim, random);
       s.window = random.pick({1, 2, 15, 63, 64, 65, 100, 300});
       s.sinks = random.pick({0, 0, 1, 4, 64});
-      s.own_sink_k = random.one_in(2);
+      s.own_first = random.one_in(2);
       s.holes = i % 3 == 0;
       if (i % 4 == 0) s.k = s.v = &codec_f16();
       const Attention attention(s, random);
@@ -327,7 +330,7 @@ TEST(KernelsAttend, ScalarIsSoftmaxWithinRounding) {
       s.tokens = std::min(s.tokens, 6);
       s.holes = i % 2 == 0;
       if (i == 3) s.k = s.v = &codec_f16();
-      if (i % 2 == 1) s.window = 50, s.sinks = 3, s.own_sink_k = i == 1;
+      if (i % 2 == 1) s.window = 50, s.sinks = 3, s.own_first = i == 1;
       const Attention attention(s, random);
       const std::vector<float> out = attention.run(kScalarKernels);
       for (int t = 0; t < s.tokens; ++t)

@@ -66,8 +66,13 @@ std::vector<float> decode_row(const std::byte* row, DecodeFn decode, int head_di
 }
 
 std::vector<float> key_row(const AttendArgs& a, const Tile& tile, int i) {
-  if (a.sink_k != nullptr && tile.first == 0) return {a.sink_k + i * a.head_dim, a.sink_k + (i + 1) * a.head_dim};
+  if (a.first_k != nullptr && tile.first == 0) return {a.first_k + i * a.head_dim, a.first_k + (i + 1) * a.head_dim};
   return decode_row(tile.k + static_cast<size_t>(i) * tile.k_stride + a.k_offset, a.decode_k, a.head_dim);
+}
+
+std::vector<float> value_row(const AttendArgs& a, const Tile& tile, int i) {
+  if (a.first_v != nullptr && tile.first == 0) return {a.first_v + i * a.head_dim, a.first_v + (i + 1) * a.head_dim};
+  return decode_row(tile.v + static_cast<size_t>(i) * tile.v_stride + a.v_offset, a.decode_v, a.head_dim);
 }
 
 uint64_t seen_by(const AttendArgs& a, const Tile& tile, int t) {
@@ -93,7 +98,7 @@ TileState attend_tile(const AttendArgs& a, const Tile& tile, uint64_t live, cons
     if ((live >> i & 1) == 0) continue;
     const float p = exp_scalar(scores[i] - state.m);
     lanes[i % kLanes] += p;
-    const auto v = decode_row(tile.v + static_cast<size_t>(i) * tile.v_stride + a.v_offset, a.decode_v, a.head_dim);
+    const auto v = value_row(a, tile, i);
     for (size_t d = 0; d < v.size(); ++d) state.o[d] = std::fma(p, v[d], state.o[d]);
   }
   state.l = fold_lanes(lanes);

@@ -88,7 +88,7 @@ TEST_P(LayoutConformance, KAndVMayDifferInType) {
     Sequence seq = sequence(s);
     for (const int count : {70, 1, 79}) seq.append(count);
     EXPECT_EQ(seq.wrong(150), "") << other->name;
-    EXPECT_EQ(seq.layout->bytes(), static_cast<size_t>(seq.layout->capacity()) * s.position_bytes());
+    EXPECT_TRUE(!info().keeps || seq.layout->bytes() == info().bytes(s, 150)) << other->name;
   }
 }
 
@@ -241,7 +241,7 @@ TEST_P(LayoutConformance, BytesAreKnownBeforehandAndEqualEveryCounter) {
       const Layout& layout = *seq.layout;
       ASSERT_EQ(layout.bytes(), info().bytes(s, n)) << n;
       ASSERT_EQ(layout.bytes(), live_bytes(Owner::kv) - before) << n;
-      ASSERT_EQ(layout.bytes(), static_cast<size_t>(layout.capacity()) * s.position_bytes()) << n;
+      ASSERT_GE(layout.bytes(), info().keeps ? static_cast<size_t>(n) * s.position_bytes() : 0) << n;
       ASSERT_GE(layout.peak_bytes(), layout.bytes());
       ASSERT_LE(layout.peak_bytes(), info().peak_bytes(s, n)) << n;
     }
@@ -344,8 +344,9 @@ class RandomOperations {
   std::unique_ptr<Sequence> seq_;
 };
 
-TEST_P(LayoutConformance, TwoThousandRandomSequencesEqualThePlainModel) {
-  for (uint32_t seed = 0; seed < 2000 && !HasFailure(); ++seed) {
+// With every layout and type, more than 10,000 in all.
+TEST_P(LayoutConformance, RandomSequencesEqualThePlainModel) {
+  for (uint32_t seed = 0; seed < 400 && !HasFailure(); ++seed) {
     SCOPED_TRACE(fmt::format("seed {}", seed));
     RandomOperations(info(), GetParam().codec, seed).run();
   }
@@ -431,7 +432,7 @@ TEST(LayoutRegistry, NamesAreUniqueAndFindable) {
     const CacheShape s{1, 1, 1, 1, &codec_f32(), &codec_f32()};
     EXPECT_EQ(&make_layout(*info, s)->info(), info);
   }
-  for (const char* needed : {"none", "concat", "dense", "grow"}) EXPECT_TRUE(names.contains(needed)) << needed;
+  for (const char* needed : {"none", "concat", "dense", "grow", "reserve", "paged", "windowed"}) EXPECT_TRUE(names.contains(needed)) << needed;
 }
 
 TEST(LayoutRegistry, AnUnknownNameIsRefusedWithTheChoices) {

@@ -21,6 +21,7 @@
 #include <fmt/format.h>
 
 #include "base/buffer.h"
+#include "cache/kv_type.h"
 #include "cache/layout.h"
 
 namespace kvasir::conformance {
@@ -33,6 +34,14 @@ struct Case {
 
   std::string name() const { return fmt::format("{}_{}", layout->name, codec->name); }
 };
+
+/// The codecs that K and V are stored in.
+inline std::vector<const Codec*> kv_codecs() {
+  std::vector<const Codec*> all;
+  for (const KvType& type : kv_types())
+    if (!type.rotated) all.push_back(type.codec);
+  return all;
+}
 
 inline std::ostream& operator<<(std::ostream& out, const Case& c) { return out << c.name(); }
 

@@ -77,7 +77,7 @@ template <class Mistake>
 const LayoutInfo& mistaken(std::string_view name) {
   static LayoutInfo info = **find_layout("dense");
   info.name = name;
-  info.make = [](const CacheShape& shape) -> Result<std::unique_ptr<Layout>> {
+  info.create = [](const CacheShape& shape, std::shared_ptr<BlockPool>) -> Result<std::unique_ptr<Layout>> {
     return std::make_unique<Mistake>(info, shape);
   };
   return info;
@@ -97,6 +97,7 @@ VerifyReport verify_layout(const LayoutInfo& layout) {
   options.chunks = {4, 0};
   options.batches = {1, 2};
   options.session.ctx = 64;
+  options.others = false;
   return *verify(tales(), options);
 }
 

@@ -6,6 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "cache/kv_type.h"
 #include "cache/layout.h"
 #include "dtype/codec.h"
 #include "engine/synth.h"
@@ -76,12 +77,12 @@ TEST(E2eRun, JsonHasEveryName) {
 
 TEST(E2eRun, BytesArePredictedForEveryLayoutAndType) {
   for (const LayoutInfo* layout : layouts())
-    for (const Codec* codec : kv_codecs()) {
-      const Json stats = tales({"--cache", std::string(layout->name), "--kv-type", codec->name})["stats"];
-      EXPECT_EQ(stats["kv_predicted_bytes"], stats["kv_bytes"]) << layout->name << " " << codec->name;
+    for (const KvType& type : kv_types()) {
+      const Json stats = tales({"--cache", std::string(layout->name), "--kv-type", type.name})["stats"];
+      EXPECT_EQ(stats["kv_predicted_bytes"], stats["kv_bytes"]) << layout->name << " " << type.name;
       EXPECT_EQ(stats["layout"], layout->name);
-      EXPECT_EQ(stats["kv_type_k"], codec->name);
-      EXPECT_EQ(stats["kv_type_v"], codec->name);
+      EXPECT_EQ(stats["kv_type_k"], type.name);
+      EXPECT_EQ(stats["kv_type_v"], type.name);
     }
 }
 

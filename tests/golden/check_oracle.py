@@ -20,6 +20,7 @@ import to_gguf
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 DATA = os.environ.get('KVASIR_DATA') or os.path.join(ROOT, '..', 'shared', 'data')
+WINDOWS = {'llama3-scaled': ((7, 0), (6, 3), (1, 4))}     # and sinks, on models that see all
 failures = 0
 
 
@@ -65,11 +66,16 @@ def tiny():
             ids = [(i * i * 131 + i * 17 + 5) % config['vocab_size'] for i in range(70)]
             logits = oracle.load(folder)[0](ids)
             if name != 'gpt2':
-                plain = plain_llama.logits(weights, config, ids[:9])
-                report(f'{name}: token by token', biggest(logits[:9], plain), 1e-10)
+                some = 40 if any(model_files.layer_windows(config)) else 9
+                plain = plain_llama.logits(weights, config, ids[:some])
+                report(f'{name}: token by token', biggest(logits[:some], plain), 1e-10)
             if config['model_type'] in ('llama', 'mistral'):
                 turned = oracle.llama(permuted(weights, config), config, ids, interleaved=True)
                 report(f'{name}: pairs side by side', biggest(logits, turned), 1e-10)
+            for window, sinks in WINDOWS.get(name, ()):
+                plain = plain_llama.logits(weights, config, ids[:20], window, sinks)
+                seen = oracle.llama(weights, config, ids[:20], oracle.Memory(window, sinks))
+                report(f'{name}: window {window}, sinks {sinks}', biggest(seen, plain), 1e-10)
             other = oracle.load(to_gguf.convert(folder, folder + '.gguf'))[0](ids)
             report(f'{name}: its GGUF', biggest(logits, other), 1e-6)     # epsilon, RoPE's divisors are float32 there
 
@@ -115,7 +121,7 @@ def nano():
     worst = {}
     for row, ids in enumerate(stored['idx'].astype(int)):
         seen = {}
-        seen['lm_head'] = oracle.gpt2(weights, config, ids, seen.__setitem__)
+        seen['lm_head'] = oracle.gpt2(weights, config, ids, tap=seen.__setitem__)
         seen['probs'] = oracle.softmax(seen['lm_head'])
         for name, value in seen.items():
             same = np.isfinite(value)     # masked scores are -inf on both sides

@@ -1,11 +1,12 @@
 """Compares the program's logits with the oracle's, position by position. Exits 0 (close), 1 (not) or 77 (no model here).
 
 usage: compare_logits.py --program build/kvasir --model M [--ids 1,2,3 | --count 300] --tolerance 1e-4 [--relative]
+                         [--window W --sinks S]
 
 M is a path, a name from models/, or data:PATH in the folder of outside data (KVASIR_DATA, else ../shared/data beside
 the repository). --count N makes N ids that differ all over the vocabulary. A folder with gpt-nano's JSON files is converted
 first, and then compared with the logits stored in it instead of the oracle's. --relative divides the difference by
-the largest |logit| of the oracle.
+the largest |logit| of the oracle. --window is the program's, --sinks too.
 """
 import argparse
 import os
@@ -33,8 +34,8 @@ def find_model(name):
     return shipped if os.path.isdir(shipped) else os.path.abspath(name)
 
 
-def run_program(program, model, ids, out):
-    command = [program, 'logits', model, '--ids', ','.join(map(str, ids)), '--out', out]
+def run_program(program, model, ids, out, options=()):
+    command = [program, 'logits', model, '--ids', ','.join(map(str, ids)), '--out', out, *options]
     result = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
     if result.returncode != 0:
         sys.exit(f'{" ".join(command)}\nexit code {result.returncode}\n{result.stdout}{result.stderr}')
@@ -57,7 +58,7 @@ def cases(args, model, scratch):
         return
     forward, vocab, context = oracle.load(model)
     ids = oracle.parse_ids(args.ids, vocab, context) if args.ids else made_up_ids(args.count, vocab)
-    yield model, ids, forward(ids)
+    yield model, ids, forward(ids, oracle.Memory(args.window, args.sinks))
 
 
 def compare(got, want, relative):
@@ -81,15 +82,18 @@ def main():
     parser.add_argument('--count', type=int, default=20)
     parser.add_argument('--tolerance', type=float, required=True)
     parser.add_argument('--relative', action='store_true')
+    parser.add_argument('--window', type=int, default=0)
+    parser.add_argument('--sinks', type=int, default=0)
     args = parser.parse_args()
     model = find_model(args.model)
     if not os.path.exists(model):
         print(f'skipped: {model} is absent')
         return SKIPPED
+    window = ['--window', str(args.window), '--sinks', str(args.sinks)] if args.window else []
     good = True
     with tempfile.TemporaryDirectory() as scratch:
         for path, ids, want in cases(args, model, scratch):
-            got = run_program(os.path.abspath(args.program), path, ids, os.path.join(scratch, 'logits.npy'))
+            got = run_program(os.path.abspath(args.program), path, ids, os.path.join(scratch, 'logits.npy'), window)
             worst, (position, token), others = compare(got, want, args.relative)
             good = good and worst <= args.tolerance
             print(f'{args.model}: {len(ids)} positions, max {"relative " if args.relative else ""}|difference| '

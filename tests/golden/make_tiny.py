@@ -49,22 +49,27 @@ def text_config():
             'tie_word_embeddings': False, 'transformers_version': '5.0.0'}
 
 
-def qwen2():
+def qwen2(**more):
+    more = {'use_sliding_window': False, 'max_window_layers': 3} | more
     return llama_config('qwen2', 'Qwen2ForCausalLM', 56, 7, 1, rms_norm_eps=1e-6, rope_theta=1000000.0,
-                        attention_dropout=0.0, sliding_window=32, use_sliding_window=False, max_window_layers=3,
-                        tie_word_embeddings=True)     # the window is switched off
+                        attention_dropout=0.0, sliding_window=32, tie_word_embeddings=True, **more)
 
 
-def qwen3():
+def qwen3(**more):
+    more = {'sliding_window': None, 'use_sliding_window': False, 'max_window_layers': 3} | more
     return llama_config('qwen3', 'Qwen3ForCausalLM', 48, 4, 2, head_dim=20, rms_norm_eps=1e-6, rope_theta=1000000,
-                        attention_bias=False, attention_dropout=0.0, rope_scaling=None, sliding_window=None,
-                        use_sliding_window=False, max_window_layers=3, eos_token_id=3, tie_word_embeddings=True)
+                        attention_bias=False, attention_dropout=0.0, rope_scaling=None, eos_token_id=3,
+                        tie_word_embeddings=True, **more)
 
 
-def phi3():
+def phi3(window):
     return llama_config('phi3', 'Phi3ForCausalLM', 64, 4, 2, torch_dtype='float16', attention_bias=False,
-                        attention_dropout=0.0, embd_pdrop=0.0, resid_pdrop=0.0, rope_scaling=None, sliding_window=512,
-                        original_max_position_embeddings=CTX, pad_token_id=300, eos_token_id=300)
+                        attention_dropout=0.0, embd_pdrop=0.0, resid_pdrop=0.0, rope_scaling=None,
+                        sliding_window=window, original_max_position_embeddings=CTX, pad_token_id=300, eos_token_id=300)
+
+
+def mistral(window):
+    return llama_config('mistral', 'MistralForCausalLM', 60, 6, 2, rope_theta=1000000.0, sliding_window=window)
 
 
 def gpt2():
@@ -86,10 +91,15 @@ MODELS = {
     'llama-v5': llama_v5(),
     'llama-text-config': text_config(),
     'llama-biased': meta_llama(48, 4, 4, attention_bias=True, mlp_bias=True, tie_word_embeddings=True),
-    'mistral': llama_config('mistral', 'MistralForCausalLM', 60, 6, 2, rope_theta=1000000.0, sliding_window=None),
-    'qwen2': qwen2(),
+    'mistral': mistral(None),
+    'mistral-window': mistral(20),
+    'qwen2': qwen2(),     # its window is switched off
+    'qwen2-alternating': qwen2(num_hidden_layers=4, use_sliding_window=True,
+                               layer_types=['sliding_attention', 'full_attention'] * 2),
     'qwen3': qwen3(),
-    'phi3': phi3(),
+    'qwen3-upper-window': qwen3(num_hidden_layers=4, sliding_window=13, use_sliding_window=True, max_window_layers=2),
+    'phi3': phi3(512),
+    'phi3-window': phi3(27),
     'gpt2': gpt2(),
 }
 GENERATION = {'qwen3': {'bos_token_id': 1, 'do_sample': True, 'eos_token_id': [5, 9], 'pad_token_id': 1,

@@ -110,6 +110,16 @@ def read_folder(path):
     return config, {plain_name(name): stored for name, stored in tensors.items()}
 
 
+def layer_windows(config):
+    """How many positions a query of each layer sees, itself included; 0: all. A list of layer_types goes over Qwen's
+    max_window_layers, below which layers see all."""
+    layers, window, first = config['num_hidden_layers'], config.get('sliding_window') or 0, 0
+    if config.get('model_type') in ('qwen2', 'qwen3'):
+        window, first = window if config.get('use_sliding_window') else 0, config.get('max_window_layers', 28)
+    types = config.get('layer_types') or ['full_attention'] * first + ['sliding_attention'] * layers
+    return [window if kind == 'sliding_attention' else 0 for kind in types[:layers]]
+
+
 def read_llama2c(path):
     """(weights under Hugging Face names, config) of a llama2.c float file; its RoPE pairs are interleaved."""
     with open(path, 'rb') as file:
@@ -271,6 +281,7 @@ def llama_config(arch, get, tensors):
     width = get('attention.key_length') or get('embedding_length') // get('attention.head_count')
     kind = get('rope.scaling.type') or 'none'
     divisors = tensors.pop('rope_freqs.weight', None)
+    slides = get('attention.sliding_window_pattern') or []
     return {
         'model_type': arch, 'hidden_size': get('embedding_length'), 'num_hidden_layers': get('block_count'),
         'num_attention_heads': get('attention.head_count'), 'head_dim': width,
@@ -279,7 +290,9 @@ def llama_config(arch, get, tensors):
         'max_position_embeddings': get('context_length'), 'vocab_size': len(tensors['token_embd.weight']),
         'rms_norm_eps': get('attention.layer_norm_rms_epsilon'), 'rope_theta': get('rope.freq_base') or 10000.0,
         'rope_scaling': None if kind == 'none' else {'type': kind, 'factor': get('rope.scaling.factor')},
-        'rope_divisors': divisors}
+        'rope_divisors': divisors, 'sliding_window': get('attention.sliding_window'),
+        'use_sliding_window': bool(slides),
+        'layer_types': ['sliding_attention' if slide else 'full_attention' for slide in slides]}
 
 
 def gpt2_config(arch, get, tensors):

@@ -1,6 +1,7 @@
 """The oracle: logits of a small model in float64 NumPy, straight from the papers' formulas, with no cache and no tricks.
 
 usage: oracle.py MODEL --ids 1,2,3 --out F.npy        logits of every position, float64 [tokens, vocab]
+       oracle.py ... --window W --sinks S             where a query sees the last W positions and the first S
        oracle.py MODEL --ids 1,2,3 --greedy N         the ids, continued greedily (ties go to the lowest id)
        oracle.py --nano WEIGHTS.json PARTIALS.json --out FOLDER
                                                       gpt-nano as a Hugging Face GPT-2 folder; its stored intermediate
@@ -16,14 +17,34 @@ import functools
 import json
 import os
 import sys
+import typing
 
 import numpy as np
 
-from model_files import read_folder, read_gguf, read_llama2c, widen, write_safetensors
+from model_files import layer_windows, read_folder, read_gguf, read_llama2c, widen, write_safetensors
 
 
 def no_tap(name, value):
     """A tap sees every intermediate value by name; this one ignores them."""
+
+
+def unchanged(heads, positions=None):
+    """What a model without RoPE does to its heads, and a KV type that loses nothing."""
+    return heads
+
+
+class Memory(typing.NamedTuple):
+    """What a query sees of the past: the last `window` positions, itself included (0: all), and the first `sinks`.
+
+    keep_k and keep_v say what is left of heads [T, G, D] after they were stored (kv_types.py).
+    """
+    window: int = 0
+    sinks: int = 0
+    keep_k: typing.Callable = unchanged
+    keep_v: typing.Callable = unchanged
+
+
+ALL = Memory()
 
 
 def softmax(scores):
@@ -31,13 +52,25 @@ def softmax(scores):
     return weights / weights.sum(-1, keepdims=True)
 
 
-def attention(q, k, v, tap=no_tap):
-    """Causal. q [T, H, D], k and v [T, G, D]; query head h reads group h // (H / G). Returns [T, H * D]."""
+def attention(q, k, v, memory, turn=unchanged, tap=no_tap):
+    """Causal. q [T, H, D], k and v [T, G, D]; query head h reads group h // (H / G). Returns [T, H * D].
+
+    turn(heads, positions) is RoPE. A sink's key is kept before it, and turned for each query to a place right before
+    that query's window, or to its own position where the window has not yet gone past it (arXiv:2309.17453).
+    """
     tokens, heads, width = q.shape
-    repeat = heads // k.shape[1]
-    k, v = np.repeat(k, repeat, axis=1), np.repeat(v, repeat, axis=1)
-    scores = np.einsum('thd,shd->hts', q, k) / np.sqrt(width)
-    scores = np.where(np.tril(np.ones((tokens, tokens), bool)), scores, -np.inf)
+    repeat, at = heads // k.shape[1], np.arange(tokens)
+    q, v = turn(q, at), np.repeat(memory.keep_v(v), repeat, axis=1)
+    scores = np.einsum('thd,shd->hts', q, np.repeat(memory.keep_k(turn(k, at)), repeat, axis=1))
+    unseen = at > at[:, None]
+    sinks = min(memory.sinks, tokens)
+    if sinks:
+        first = np.maximum(0, at + 1 - memory.window - memory.sinks)
+        moved = turn(np.repeat(memory.keep_k(k[:sinks])[None], tokens, axis=0), first[:, None] + at[:sinks])
+        scores[:, :, :sinks] = np.einsum('thd,tshd->hts', q, np.repeat(moved, repeat, axis=2))
+    if memory.window:
+        unseen = unseen | (at <= at[:, None] - memory.window) & (at >= sinks)
+    scores = np.where(unseen, -np.inf, scores / np.sqrt(width))
     weights = softmax(scores)
     tap('att', scores)
     tap('attSm', weights)
@@ -66,9 +99,9 @@ def rope_frequencies(config, width):
     return frequency
 
 
-def rotate(x, frequency, interleaved):
-    """RoPE on x [T, H, D]. The pairs are channels (2i, 2i + 1), or (i, i + D / 2) in Hugging Face's order."""
-    angle = np.arange(len(x))[:, None, None] * frequency
+def rotate(x, positions, frequency, interleaved):
+    """RoPE on x [..., H, D]. The pairs are channels (2i, 2i + 1), or (i, i + D / 2) in Hugging Face's order."""
+    angle = positions[..., None, None] * frequency
     turn = np.exp(1j * angle)
     half = x.shape[-1] // 2
     pairs = x[..., 0::2] + 1j * x[..., 1::2] if interleaved else x[..., :half] + 1j * x[..., half:]
@@ -85,10 +118,10 @@ def head_width(config):
     return config.get('head_dim') or config['hidden_size'] // config['num_attention_heads']
 
 
-def llama(weights, config, ids, interleaved=False, head_norms=False):
+def llama(weights, config, ids, memory=ALL, interleaved=False, head_norms=False):
     """Also mistral, which is the same, and qwen2, whose q, k and v have a bias. A bias that is absent is zero."""
-    width = head_width(config)
-    frequency = rope_frequencies(config, width)
+    width, windows = head_width(config), layer_windows(config)
+    turn = functools.partial(rotate, frequency=rope_frequencies(config, width), interleaved=interleaved)
     embedding = weights['model.embed_tokens.weight']
     tokens = len(ids)
 
@@ -105,7 +138,7 @@ def llama(weights, config, ids, interleaved=False, head_norms=False):
         q, k, v = (linear(h, f'{at}self_attn.{name}_proj').reshape(tokens, -1, width) for name in 'qkv')
         if head_norms:
             q, k = norm(q, at + 'self_attn.q_norm'), norm(k, at + 'self_attn.k_norm')
-        y = attention(rotate(q, frequency, interleaved), rotate(k, frequency, interleaved), v)
+        y = attention(q, k, v, memory._replace(window=windows[layer]) if any(windows) else memory, turn)
         x = x + linear(y, at + 'self_attn.o_proj')
         h = norm(x, at + 'post_attention_layernorm')
         gate = linear(h, at + 'mlp.gate_proj')
@@ -113,12 +146,12 @@ def llama(weights, config, ids, interleaved=False, head_norms=False):
     return norm(x, 'model.norm') @ weights.get('lm_head.weight', embedding).T
 
 
-def qwen3(weights, config, ids):
+def qwen3(weights, config, ids, memory=ALL):
     """Every head of q and k is normalised, with one gain [head_dim] for all heads, before it is rotated."""
-    return llama(weights, config, ids, head_norms=True)
+    return llama(weights, config, ids, memory, head_norms=True)
 
 
-def phi3(weights, config, ids):
+def phi3(weights, config, ids, memory=ALL):
     """Two fused matrices: rows q | k | v, and gate | up."""
     width, heads = head_width(config), config['num_attention_heads']
     groups, ffn = config.get('num_key_value_heads') or heads, config['intermediate_size']
@@ -130,14 +163,14 @@ def phi3(weights, config, ids):
         for name, rows in (('q', q), ('k', k), ('v', v)):
             split[f'{at}self_attn.{name}_proj.weight'] = rows
         split[at + 'mlp.gate_proj.weight'], split[at + 'mlp.up_proj.weight'] = gate, up
-    return llama(split, config, ids)
+    return llama(split, config, ids, memory)
 
 
 def gelu_tanh(x):
     return 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x ** 3)))
 
 
-def gpt2(weights, config, ids, tap=no_tap):
+def gpt2(weights, config, ids, memory=ALL, tap=no_tap):
     """The tap gets layer 0's values under gpt-nano's names, each block's output and the final norm."""
     weights = {name.removeprefix('transformer.'): tensor for name, tensor in weights.items()}
     heads, tokens = config['n_head'], len(ids)
@@ -163,7 +196,7 @@ def gpt2(weights, config, ids, tap=no_tap):
         q, k, v = (part.reshape(tokens, heads, -1) for part in np.split(qkv, 3, -1))
         for name, part in zip('qkv', (q, k, v)):
             see(name, part.transpose(1, 0, 2))
-        y = named('y', attention(q, k, v, see))
+        y = named('y', attention(q, k, v, memory, tap=see))
         x = named('attnResid', x + named('yProj', conv1d(y, at + 'attn.c_proj')))
         fc = named('fc', conv1d(named('ln2', norm(x, at + 'ln_2')), at + 'mlp.c_fc'))
         x = named('mlpResid', x + named('mlp', conv1d(named('gelu', gelu_tanh(fc)), at + 'mlp.c_proj')))
@@ -177,15 +210,15 @@ FAMILIES = {'llama': llama, 'mistral': llama, 'qwen2': llama, 'qwen3': qwen3, 'p
 
 
 def language_model(weights, config):
-    """The function from ids to logits [tokens, vocab]."""
+    """The function from ids, and a Memory where it is not all, to logits [tokens, vocab]."""
     kind = config.get('model_type')
     if kind not in FAMILIES:
         raise SystemExit(f'oracle.py: model_type "{kind}" is not known here')
-    return lambda ids: FAMILIES[kind](weights, config, ids)
+    return functools.partial(FAMILIES[kind], weights, config)
 
 
 def load(path):
-    """(function from ids to logits [tokens, vocab], vocabulary size, context length)."""
+    """(function from ids, and a Memory, to logits [tokens, vocab], vocabulary size, context length)."""
     if os.path.isdir(path):
         config, stored = read_folder(path)
         weights = {name: widen(*tensor) for name, tensor in stored.items()}
@@ -246,6 +279,8 @@ def main():
     parser.add_argument('--ids')
     parser.add_argument('--out')
     parser.add_argument('--greedy', type=int, default=0)
+    parser.add_argument('--window', type=int, default=0)
+    parser.add_argument('--sinks', type=int, default=0)
     parser.add_argument('--nano', nargs=2, metavar=('WEIGHTS', 'PARTIALS'))
     args = parser.parse_args()
     if args.nano and args.out:
@@ -254,11 +289,11 @@ def main():
     if not args.model or not args.ids:
         parser.error('give MODEL and --ids, or --nano WEIGHTS PARTIALS --out FOLDER')
     forward, vocab, context = load(args.model)
-    ids = parse_ids(args.ids, vocab, context)
+    ids, memory = parse_ids(args.ids, vocab, context), Memory(args.window, args.sinks)
     if args.out:
-        np.save(args.out, forward(ids))
+        np.save(args.out, forward(ids, memory))
     for _ in range(min(args.greedy, context - len(ids))):
-        ids.append(int(forward(ids)[-1].argmax()))
+        ids.append(int(forward(ids, memory)[-1].argmax()))
     if args.greedy:
         print(','.join(map(str, ids)))
     return 0

@@ -1,7 +1,8 @@
 """Llama and its kin a second time for check_oracle.py: one token and one head at a time, with a KV cache.
 
 Written from the formulas, with nothing of oracle.py: biases, norms of q and k, and fused matrices are used where the
-weights have them, and scaled RoPE goes by wavelengths. Slow; for a few ids of a tiny model.
+weights have them, and scaled RoPE goes by wavelengths. Keys lie in the cache before RoPE and are turned whenever they
+are read. Slow; for a few ids of a tiny model.
 """
 import numpy as np
 
@@ -24,11 +25,19 @@ def frequency(rope, theta, i, width):
     return (1 - smooth) * plain / rope['factor'] + smooth * plain
 
 
+def own_window(config, layer):
+    """How many positions the model itself lets this layer see; 0: all."""
+    kinds = config.get('layer_types')
+    slides = kinds[layer].startswith('sliding') if kinds else layer >= config.get('max_window_layers', 0)
+    return config.get('sliding_window') or 0 if slides and config.get('use_sliding_window', True) else 0
+
+
 class Plain:
     """A model and the keys and values of the tokens that it has seen."""
 
-    def __init__(self, weights, config):
-        self.weights, self.config = weights, config
+    def __init__(self, weights, config, window=0, sinks=0):
+        self.weights, self.config, self.sinks = weights, config, sinks
+        self.windows = [window or own_window(config, layer) for layer in range(config['num_hidden_layers'])]
         self.heads, self.groups = config['num_attention_heads'], config['num_key_value_heads']
         self.width = config.get('head_dim', config['hidden_size'] // self.heads)
         rope = config.get('rope_parameters') or config.get('rope_scaling') or {}
@@ -58,21 +67,28 @@ class Plain:
             out[i], out[i + half] = head[i] * cos - head[i + half] * sin, head[i + half] * cos + head[i] * sin
         return out
 
-    def split(self, at, name, x, position):
+    def split(self, at, name, x):
         parts = np.split(self.product(at, name, x), self.heads if name == 'q' else self.groups)
-        if name == 'v':
-            return parts
         gain = f'{at}{name}_norm.weight'
-        return [self.turned(self.norm(part, gain) if gain in self.weights else part, position) for part in parts]
+        return [self.norm(part, gain) for part in parts] if gain in self.weights else parts
+
+    def places(self, window, position):
+        """{index in the cache: where its key stands for this query} of what the query sees."""
+        if window == 0 or position < window + self.sinks:
+            return {i: i for i in range(position + 1)}
+        begin = position - window + 1
+        return {i: begin - self.sinks + i for i in range(self.sinks)} | {i: i for i in range(begin, position + 1)}
 
     def attention(self, layer, at, x, position):
-        q, k, v = (self.split(at, name, x, position) for name in 'qkv')
+        q, k, v = (self.split(at, name, x) for name in 'qkv')
         self.cache[layer].append((k, v))
-        out = []
+        out, places = [], self.places(self.windows[layer], position)
+        seen = [([self.turned(key, place) for key in self.cache[layer][i][0]], self.cache[layer][i][1])
+                for i, place in places.items()]
         for head in range(self.heads):
-            group = head * self.groups // self.heads
-            scores = np.exp([keys[group] @ q[head] / self.width ** 0.5 for keys, _ in self.cache[layer]])
-            out.append(sum(s * values[group] for s, (_, values) in zip(scores / scores.sum(), self.cache[layer])))
+            group, query = head * self.groups // self.heads, self.turned(q[head], position)
+            scores = np.exp([keys[group] @ query / self.width ** 0.5 for keys, _ in seen])
+            out.append(sum(s * values[group] for s, (_, values) in zip(scores / scores.sum(), seen)))
         return self.product(at, 'o', np.concatenate(out))
 
     def mlp(self, at, x):
@@ -89,6 +105,6 @@ class Plain:
         return self.weights[head] @ self.norm(x, 'model.norm.weight')
 
 
-def logits(weights, config, ids):
-    model = Plain(weights, config)
+def logits(weights, config, ids, window=0, sinks=0):
+    model = Plain(weights, config, window, sinks)
     return [model.step(token, position) for position, token in enumerate(ids)]

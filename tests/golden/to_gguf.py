@@ -15,7 +15,7 @@ import sys
 
 import numpy as np
 
-from model_files import read_folder, read_json, refuse, widen
+from model_files import layer_windows, read_folder, read_json, refuse, widen
 
 ARCHITECTURES = {'llama': 'llama', 'mistral': 'llama', 'qwen2': 'qwen2', 'qwen3': 'qwen3', 'phi3': 'phi3',
                  'gpt2': 'gpt2'}
@@ -120,6 +120,10 @@ def llama_entries(config, arch):
     if arch == 'phi3':
         entries += [('rope.scaling.original_context_length', U32, config['original_max_position_embeddings']),
                     ('attention.sliding_window', U32, config.get('sliding_window') or 0)]
+    elif any(layer_windows(config)):
+        windows = layer_windows(config)
+        entries += [('attention.sliding_window', U32, max(windows)),
+                    ('attention.sliding_window_pattern', ARRAY, (I32, [int(window > 0) for window in windows]))]
     kind = rope.get('rope_type') or rope.get('type') or 'default'
     if kind == 'linear':
         entries += [('rope.scaling.type', STRING, 'linear'), ('rope.scaling.factor', F32, rope['factor'])]

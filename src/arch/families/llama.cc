@@ -16,17 +16,20 @@ namespace {
 
 constexpr std::string_view kMistral = "mistral";
 
-// A Mistral file that does not speak of its window means 4096; one that says null means none.
-Result<int> parse_window(const ConfigView& view) {
+// A Mistral file that does not speak of its window means 4096; one that says null means none. A Llama has no window,
+// whatever its config.json says; GGUF files call both a Llama.
+Result<std::vector<int>> parse_windows(const ConfigView& view, int layers) {
   const bool mistral = view.get_string_or("model_type", "").value_or("") == kMistral;
+  KVASIR_TRY(const bool used, view.get_bool_or("use_sliding_window", mistral));
+  if (!used) return std::vector<int>();
   const int64_t unsaid = mistral && !view.is_null("sliding_window") ? 4096 : 0;
   KVASIR_TRY(const int64_t window, view.get_int_or("sliding_window", unsaid, 0, 1 << 28));
-  return static_cast<int>(window);
+  return windows_by_layer(view, layers, window);
 }
 
 Result<ModelConfig> parse_config(const ConfigView& view) {
   KVASIR_TRY(ModelConfig c, parse_decoder_config(view, family_llama.name));
-  KVASIR_TRY(c.window, parse_window(view));
+  KVASIR_TRY(c.windows, parse_windows(view, c.layers));
   KVASIR_TRY(c.qkv_bias, view.get_bool_or("attention_bias", false));
   KVASIR_TRY(c.mlp_bias, view.get_bool_or("mlp_bias", false));
   c.o_bias = c.qkv_bias;
@@ -74,13 +77,11 @@ TensorTable tensor_table(const ModelConfig& c) { return tensor_table(c, layer_ta
 void embed(Pass& pass, const Weights& w) { embed_rows(w.mat(0), pass.x); }
 
 void layer(Pass& pass, int l, const Weights& w) {
-  const ModelConfig& c = pass.config();
   const Rows h = rms_norm(pass, pass.x, w.vec(kAttnNorm));
   pass.trace(l, "attention_norm", h);
   auto [q, k, v] =
       linears<3>(pass, h, {{{w.mat(kQ), w.vec(kQBias)}, {w.mat(kK), w.vec(kKBias)}, {w.mat(kV), w.vec(kVBias)}}});
-  rope(pass, q, c.heads);
-  rope(pass, k, c.kv_heads);
+  rope(pass, q, k);
   pass.trace(l, "q", q), pass.trace(l, "k", k), pass.trace(l, "v", v);
   const Rows a = attend(pass, l, q, k, v);
   pass.trace(l, "attention", a);

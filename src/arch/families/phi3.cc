@@ -15,7 +15,7 @@ enum LayerRole { kAttnNorm, kQkv, kO, kMlpNorm, kGateUp, kDown };
 Result<ModelConfig> parse_config(const ConfigView& view) {
   KVASIR_TRY(ModelConfig c, parse_decoder_config(view, family_phi3.name));
   KVASIR_TRY(const int64_t window, view.get_int_or("sliding_window", 0, 0, 1 << 28));
-  c.window = static_cast<int>(window);
+  KVASIR_TRY(c.windows, windows_by_layer(view, c.layers, window));
   return c;
 }
 
@@ -40,8 +40,7 @@ void layer(Pass& pass, int l, const Weights& w) {
   Rows h = rms_norm(pass, pass.x, w.vec(kAttnNorm));
   const Rows qkv = linear(pass, h, {w.mat(kQkv)});
   const Rows q = qkv.columns(0, q_dim), k = qkv.columns(q_dim, kv_dim), v = qkv.columns(q_dim + kv_dim, kv_dim);
-  rope(pass, q, c.heads);
-  rope(pass, k, c.kv_heads);
+  rope(pass, q, k);
   pass.trace(l, "q", q), pass.trace(l, "k", k), pass.trace(l, "v", v);
   add(pass, pass.x, linear(pass, attend(pass, l, q, k, v), {w.mat(kO)}));
   pass.trace(l, "residual", pass.x);

@@ -11,7 +11,7 @@ namespace {
 
 Result<ModelConfig> parse_config(const ConfigView& view) {
   KVASIR_TRY(ModelConfig c, parse_decoder_config(view, family_qwen2.name));
-  KVASIR_TRY(c.window, parse_switched_window(view));
+  KVASIR_TRY(c.windows, parse_switched_windows(view, c.layers));
   c.qkv_bias = true;
   return c;
 }

@@ -15,7 +15,7 @@ enum Qwen3Role { kQNorm = kRoles, kKNorm };
 
 Result<ModelConfig> parse_config(const ConfigView& view) {
   KVASIR_TRY(ModelConfig c, parse_decoder_config(view, family_qwen3.name));
-  KVASIR_TRY(c.window, parse_switched_window(view));
+  KVASIR_TRY(c.windows, parse_switched_windows(view, c.layers));
   KVASIR_TRY(c.qkv_bias, view.get_bool_or("attention_bias", false));
   c.o_bias = c.qkv_bias;
   return c;
@@ -38,8 +38,7 @@ void qwen3_layer(Pass& pass, int l, const Weights& w) {
       linears<3>(pass, h, {{{w.mat(kQ), w.vec(kQBias)}, {w.mat(kK), w.vec(kKBias)}, {w.mat(kV), w.vec(kVBias)}}});
   norm_heads(pass, q, c.heads, w.vec(kQNorm));
   norm_heads(pass, k, c.kv_heads, w.vec(kKNorm));
-  rope(pass, q, c.heads);
-  rope(pass, k, c.kv_heads);
+  rope(pass, q, k);
   pass.trace(l, "q", q), pass.trace(l, "k", k), pass.trace(l, "v", v);
   const Rows a = attend(pass, l, q, k, v);
   add(pass, pass.x, linear(pass, a, {w.mat(kO), w.vec(kOBias)}));

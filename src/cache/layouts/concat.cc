@@ -8,10 +8,11 @@ const LayoutInfo layout_concat{
     .name = "concat",
     .summary = "exactly what is in use, reallocated at each step",
     .trade = "wastes no byte between steps; copies the whole history at each one, n(n-1)/2 rows in all",
-    .keeps = true,
-    .capacity = [](int positions, int) { return positions; },
-    .peak_capacity = [](int positions, int) { return 2 * int64_t{positions} - (positions > 0 ? 1 : 0); },
-    .make = [](const CacheShape& shape) { return ContiguousLayout::make(layout_concat, shape, false); },
+    .bytes = [](const CacheShape& s, int positions) { return bytes_of_positions(s, positions); },
+    .peak_bytes = [](const CacheShape& s,
+                     int positions) { return bytes_of_positions(s, 2 * int64_t{positions} - (positions > 0 ? 1 : 0)); },
+    .create = [](const CacheShape& shape,
+                 std::shared_ptr<BlockPool>) { return ContiguousLayout::make(layout_concat, shape, false); },
 };
 
 }  // namespace kvasir

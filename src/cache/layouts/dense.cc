@@ -8,10 +8,10 @@ const LayoutInfo layout_dense{
     .name = "dense",
     .summary = "all of --ctx at once",
     .trade = "never copies and never fails later; pays for the longest chat before the first token",
-    .keeps = true,
-    .capacity = [](int, int max_ctx) { return max_ctx; },
-    .peak_capacity = [](int, int max_ctx) { return int64_t{max_ctx}; },
-    .make = [](const CacheShape& shape) { return ContiguousLayout::make(layout_dense, shape, true); },
+    .bytes = [](const CacheShape& s, int) { return bytes_of_positions(s, s.max_ctx); },
+    .peak_bytes = [](const CacheShape& s, int) { return bytes_of_positions(s, s.max_ctx); },
+    .create = [](const CacheShape& shape,
+                 std::shared_ptr<BlockPool>) { return ContiguousLayout::make(layout_dense, shape, true); },
 };
 
 }  // namespace kvasir

@@ -84,10 +84,11 @@ const LayoutInfo layout_grow{
     .name = "grow",
     .summary = "64 positions, doubled when full, up to --ctx",
     .trade = "a short chat costs a short cache; log2(ctx / 64) copies at the most, old + new for a moment",
-    .keeps = true,
-    .capacity = KVCache::capacity_for,
-    .peak_capacity = peak_positions,
-    .make = [](const CacheShape& shape) -> Result<std::unique_ptr<Layout>> {
+    .bytes = [](const CacheShape& s,
+                int positions) { return bytes_of_positions(s, KVCache::capacity_for(positions, s.max_ctx)); },
+    .peak_bytes = [](const CacheShape& s,
+                     int positions) { return bytes_of_positions(s, peak_positions(positions, s.max_ctx)); },
+    .create = [](const CacheShape& shape, std::shared_ptr<BlockPool>) -> Result<std::unique_ptr<Layout>> {
       const CacheShape& s = shape;
       auto layout =
           make_view(std::make_shared<KVCache>(s.layers, s.kv_heads, s.head_dim, s.max_ctx, 1, s.k, s.v), shape, 0);

@@ -9,9 +9,10 @@ const LayoutInfo layout_none{
     .summary = "forgets everything at the end of each step and recomputes",
     .trade = "holds nothing between steps; each token costs as much as the whole text before it",
     .keeps = false,
-    .capacity = [](int, int) { return 0; },
-    .peak_capacity = [](int positions, int) { return int64_t{positions}; },
-    .make = [](const CacheShape& shape) { return ContiguousLayout::make(layout_none, shape, false); },
+    .bytes = [](const CacheShape&, int) { return size_t{0}; },
+    .peak_bytes = [](const CacheShape& s, int positions) { return bytes_of_positions(s, positions); },
+    .create = [](const CacheShape& shape,
+                 std::shared_ptr<BlockPool>) { return ContiguousLayout::make(layout_none, shape, false); },
 };
 
 }  // namespace kvasir

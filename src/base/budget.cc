@@ -1,5 +1,5 @@
 // The arithmetic of promises.
-#include "engine/budget.h"
+#include "base/budget.h"
 
 #include <limits>
 #include <numeric>
@@ -37,7 +37,7 @@ Result<BudgetSharePtr> Budget::take(size_t bytes, const std::string& owner, cons
       if (held > 0) others.push_back(fmt::format("{} {:.1f} MB", name, static_cast<double>(held) / 1e6));
     return fail(fmt::format("{} {} B, {} B of the {} B for this run are left ({})", what, bytes, left, bytes_,
                             others.empty() ? "nothing is promised yet" : fmt::format("{}", fmt::join(others, ", "))),
-                "--ram", hint);
+                option_, hint);
   }
   taken_[owner] += bytes;
   return BudgetSharePtr(new BudgetShare(shared_from_this(), owner, bytes));

@@ -36,8 +36,10 @@ using BudgetSharePtr = std::unique_ptr<BudgetShare>;
 /// Thread-safe.
 class Budget : public std::enable_shared_from_this<Budget> {
  public:
-  /// `bytes`: 0 for no limit; then everything is promised.
-  static std::shared_ptr<Budget> create(size_t bytes) { return std::shared_ptr<Budget>(new Budget(bytes)); }
+  /// `bytes`: 0 for no limit; then everything is promised. `option` is what people set it with.
+  static std::shared_ptr<Budget> create(size_t bytes, std::string option = "--ram") {
+    return std::shared_ptr<Budget>(new Budget(bytes, std::move(option)));
+  }
 
   /// The whole of it; 0: no limit.
   size_t bytes() const { return bytes_; }
@@ -50,10 +52,11 @@ class Budget : public std::enable_shared_from_this<Budget> {
 
  private:
   friend class BudgetShare;
-  explicit Budget(size_t bytes) : bytes_(bytes) {}
+  Budget(size_t bytes, std::string option) : bytes_(bytes), option_(std::move(option)) {}
   size_t taken() const;
 
   const size_t bytes_;
+  const std::string option_;
   mutable std::mutex mutex_;
   std::map<std::string, size_t> taken_;  // by owner
 };

@@ -1,5 +1,5 @@
 // Promises and refusals; that memory keeps to them is tests/e2e/budget_runs.cc.
-#include "engine/budget.h"
+#include "base/budget.h"
 
 #include <set>
 #include <thread>

@@ -1,0 +1,43 @@
+// Decoding, moving and rotating a few rows.
+#include "arch/first_tile.h"
+
+#include "math/hadamard.h"
+
+namespace kvasir {
+
+FirstTile::FirstTile(const Pass& pass, int layer, int row, float* room)
+    : pass_(pass),
+      shape_(pass.item_of(row).cache->shape()),
+      layer_(layer),
+      row_(row),
+      k_(room),
+      v_(room + int64_t{kTilePositions} * shape_.head_dim) {}
+
+std::vector<Tile> FirstTile::assemble(std::span<const Tile> tiles, int kv_head) {
+  const int pos = pass_.position(row_);
+  std::vector<Tile> seen(1);
+  for (const Tile& tile : tiles) {
+    if (tile.first != 0) {
+      seen.push_back(tile);
+      continue;
+    }
+    const uint64_t live = tile.live & seen_rows(0, pos, pos, shape_.window(layer_), shape_.sinks);
+    for (uint64_t bits = live; bits != 0; bits &= bits - 1) read_row(tile, __builtin_ctzll(bits), kv_head);
+    seen[0].live |= live;
+  }
+  return seen;
+}
+
+void FirstTile::read_row(const Tile& tile, int i, int kv_head) {
+  const int d = shape_.head_dim;
+  const auto head = static_cast<size_t>(kv_head), at = static_cast<size_t>(i);
+  float* const k = k_ + int64_t{i} * d;
+  shape_.k->decode(tile.k + at * tile.k_stride + head * shape_.k->row_bytes(d), k, d);
+  shape_.v->decode(tile.v + at * tile.v_stride + head * shape_.v->row_bytes(d), v_ + int64_t{i} * d, d);
+  if (i >= shape_.sinks) return;
+  if (shape_.rotate_k) rotate_heads(k, 1, d);
+  pass_.kernels().rope({k, 1, d, pass_.sink_cos(row_, i), pass_.sink_sin(row_, i), pass_.config().rope->interleaved});
+  if (shape_.rotate_k) rotate_heads(k, 1, d);
+}
+
+}  // namespace kvasir

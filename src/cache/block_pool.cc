@@ -1,0 +1,61 @@
+// Taking and giving back.
+#include "cache/block_pool.h"
+
+namespace kvasir {
+
+Result<BlockPtr> BlockPool::take(size_t bytes) {
+  const std::lock_guard lock(mutex_);
+  KVASIR_TRY(auto block, waiting_or_new(bytes));
+  used_bytes_ += bytes;
+  return BlockPtr(block.release(),
+                  [pool = shared_from_this()](Block* b) { pool->give_back(std::unique_ptr<Block>(b)); });
+}
+
+// Requires: the lock.
+Result<std::unique_ptr<Block>> BlockPool::waiting_or_new(size_t bytes) {
+  if (auto& first = waiting_[bytes]; first != nullptr) {
+    std::unique_ptr<Block> block = std::move(first);
+    first = std::move(block->next_);
+    waiting_bytes_ -= bytes;
+    return block;
+  }
+  auto made = make(bytes);
+  if (made || waiting_bytes_ == 0) return made;
+  for (auto& [size, first] : waiting_)
+    while (first != nullptr) first = std::move(first->next_);
+  waiting_bytes_ = 0;
+  return make(bytes);
+}
+
+Result<std::unique_ptr<Block>> BlockPool::make(size_t bytes) const {
+  auto block = std::make_unique<Block>();
+  for (const auto& budget : budgets_) {
+    KVASIR_TRY(auto share, budget->take(bytes, "KV blocks", "the next block of positions needs",
+                                        "fewer or shorter sequences, or a narrower --kv-type"));
+    block->shares_.push_back(std::move(share));
+  }
+  KVASIR_TRY(block->memory_, Buffer::allocate(bytes, Owner::kv));
+  return block;
+}
+
+void BlockPool::give_back(std::unique_ptr<Block> block) noexcept {
+  const std::lock_guard lock(mutex_);
+  used_bytes_ -= block->bytes();
+  if (!keep_) return;
+  waiting_bytes_ += block->bytes();
+  auto& first = waiting_.find(block->bytes())->second;  // made when it was taken
+  block->next_ = std::move(first);
+  first = std::move(block);
+}
+
+size_t BlockPool::used_bytes() const {
+  const std::lock_guard lock(mutex_);
+  return used_bytes_;
+}
+
+size_t BlockPool::waiting_bytes() const {
+  const std::lock_guard lock(mutex_);
+  return waiting_bytes_;
+}
+
+}  // namespace kvasir

@@ -1,0 +1,63 @@
+// Blocks of memory that sequences of one model take and give back: a free list, reference counts, and a budget that is
+// asked before memory is taken. What is in a block is its layout's own.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include <kvasir/result.h>
+
+#include "base/budget.h"
+#include "base/buffer.h"
+
+namespace kvasir {
+
+class BlockPool;
+
+/// Held by one sequence or shared by several: the last one gives it back. Read-only while it is shared.
+class Block {
+ public:
+  std::byte* data() const { return memory_.data(); }
+  size_t bytes() const { return memory_.bytes(); }
+
+ private:
+  friend class BlockPool;
+  Buffer memory_;
+  std::vector<BudgetSharePtr> shares_;
+  std::unique_ptr<Block> next_;  // of the free list
+};
+using BlockPtr = std::shared_ptr<Block>;
+
+/// Thread-safe. Blocks of several sizes may come from one pool, since sessions may differ in their KV types.
+class BlockPool : public std::enable_shared_from_this<BlockPool> {
+ public:
+  /// Every block is promised by all of `budgets` first. `keep`: what is given back waits for the next taker; else it
+  /// goes back to the system.
+  static std::shared_ptr<BlockPool> create(std::vector<std::shared_ptr<Budget>> budgets = {}, bool keep = true) {
+    return std::shared_ptr<BlockPool>(new BlockPool(std::move(budgets), keep));
+  }
+
+  /// A block of so many bytes, whatever was in it. Blocks that wait, of any size, are given up before a budget refuses.
+  /// Errors: a budget has less left, no memory.
+  Result<BlockPtr> take(size_t bytes);
+  /// Bytes of the blocks that sequences hold; that wait.
+  size_t used_bytes() const;
+  size_t waiting_bytes() const;
+
+ private:
+  BlockPool(std::vector<std::shared_ptr<Budget>> budgets, bool keep) : budgets_(std::move(budgets)), keep_(keep) {}
+  Result<std::unique_ptr<Block>> waiting_or_new(size_t bytes);
+  Result<std::unique_ptr<Block>> make(size_t bytes) const;
+  void give_back(std::unique_ptr<Block> block) noexcept;
+
+  const std::vector<std::shared_ptr<Budget>> budgets_;
+  const bool keep_;
+  mutable std::mutex mutex_;
+  std::map<size_t, std::unique_ptr<Block>> waiting_;  // by size, each a list
+  size_t used_bytes_ = 0, waiting_bytes_ = 0;
+};
+
+}  // namespace kvasir

@@ -1,0 +1,43 @@
+// The list of KV types, from the codecs of this build.
+#include "cache/kv_type.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace kvasir {
+
+std::span<const KvType> kv_types() {
+  static const std::vector<KvType> list = [] {
+    std::vector<KvType> types;
+    for (const Codec* codec : codecs()) {
+      if (codec->kv == KvUse::none) continue;
+      types.push_back({codec->name, codec, false});
+      if (codec->kv == KvUse::plain_and_rotated) types.push_back({std::string(codec->name) + "h", codec, true});
+    }
+    constexpr int64_t kElems = 256;  // whole blocks of every type
+    std::stable_sort(types.begin(), types.end(), [](const KvType& a, const KvType& b) {
+      return a.codec->row_bytes(kElems) > b.codec->row_bytes(kElems);
+    });
+    return types;
+  }();
+  return list;
+}
+
+Result<KvType> find_kv_type(std::string_view name) {
+  std::vector<std::string_view> names;
+  for (const KvType& type : kv_types()) {
+    if (name == type.name || (!type.rotated && name == type.codec->file_name)) return type;
+    names.push_back(type.name);
+  }
+  return fail(fmt::format("\"{}\" is not a KV type", name), "--kv-type", fmt::format("{}", fmt::join(names, ", ")));
+}
+
+std::string_view kv_type_name(const Codec& codec, bool rotated) {
+  for (const KvType& type : kv_types())
+    if (type.codec == &codec && type.rotated == rotated) return type.name;
+  return codec.name;
+}
+
+}  // namespace kvasir

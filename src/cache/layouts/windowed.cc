@@ -1,0 +1,28 @@
+// windowed: layers with a window keep what it sees and what a pass adds, in a ring, and the sinks; other layers keep
+// all.
+#include "cache/reserved.h"
+
+namespace kvasir {
+
+extern const LayoutInfo layout_windowed;
+
+namespace {
+
+size_t windowed_bytes(const CacheShape& shape, int positions) {
+  return ReservedLayout::bytes_for(shape, positions, layout_windowed.forgets);
+}
+
+}  // namespace
+
+const LayoutInfo layout_windowed{
+    .name = "windowed",
+    .summary = "what the window of each layer sees, in rings, and the sinks",
+    .trade = "a long text in the memory of its window; cannot go back further than --prefill-chunk",
+    .forgets = true,
+    .bytes = windowed_bytes,
+    .peak_bytes = windowed_bytes,
+    .create = [](const CacheShape& shape,
+                 std::shared_ptr<BlockPool>) { return ReservedLayout::make(layout_windowed, shape); },
+};
+
+}  // namespace kvasir

@@ -1,0 +1,138 @@
+// Rings, whole pages, and what has been written over.
+#include "cache/reserved.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include "cache/contiguous.h"
+#include "cache/slab.h"
+
+namespace kvasir {
+namespace {
+
+int64_t whole_tiles(int64_t positions) { return (positions + kTilePositions - 1) / kTilePositions * kTilePositions; }
+
+size_t pages_of(int rows, size_t row_bytes) {
+  const size_t bytes = Slab::product(static_cast<size_t>(rows), row_bytes);
+  return bytes > SIZE_MAX / 4 ? SIZE_MAX / 4 : whole_pages(bytes);
+}
+
+// Of sizes that may be absurd; the sum stays one that no system gives.
+size_t sum(size_t a, size_t b) { return a > SIZE_MAX - b ? SIZE_MAX : a + b; }
+
+}  // namespace
+
+int ReservedLayout::Lane::rows(int positions) const {
+  return ring == 0 ? positions : std::min(positions, sinks) + std::min(positions, ring);
+}
+
+// What the oldest query of a pass sees, and the pass itself.
+ReservedLayout::Lane ReservedLayout::lane_of(const CacheShape& s, int layer, bool rings) {
+  const int window = s.window(layer);
+  if (!rings || window == 0) return {};
+  const int64_t ring = whole_tiles(int64_t{window} - 1 + s.lookahead);
+  if (ring >= s.max_ctx) return {};  // it would never come round
+  return {.ring = static_cast<int>(ring), .sinks = s.sinks};
+}
+
+size_t ReservedLayout::bytes_for(const CacheShape& s, int positions, bool rings) {
+  size_t bytes = 0;
+  for (int layer = 0; layer < s.layers; ++layer) {
+    const int rows = lane_of(s, layer, rings).rows(positions);
+    bytes = sum(bytes, sum(pages_of(rows, s.k_row_bytes()), pages_of(rows, s.v_row_bytes())));
+  }
+  return bytes;
+}
+
+Result<std::unique_ptr<Layout>> ReservedLayout::make(const LayoutInfo& info, const CacheShape& shape) {
+  std::unique_ptr<ReservedLayout> layout(new ReservedLayout(info, shape));
+  KVASIR_TRY(layout->memory_, Reservation::make(bytes_for(shape, shape.max_ctx, info.forgets), Owner::kv));
+  size_t at = 0;
+  for (int layer = 0; layer < shape.layers; ++layer) {
+    Lane& lane = layout->lanes_.emplace_back(lane_of(shape, layer, info.forgets));
+    lane.k = at;
+    lane.v = lane.k + pages_of(lane.rows(shape.max_ctx), shape.k_row_bytes());
+    at = lane.v + pages_of(lane.rows(shape.max_ctx), shape.v_row_bytes());
+  }
+  return layout;
+}
+
+Result<std::unique_ptr<Layout::Plan>> ReservedLayout::plan(int end) const {
+  if (end > shape().max_ctx) return past_context(end, shape().max_ctx);
+  if (end <= capacity_) return std::unique_ptr<Plan>();
+  auto extent = std::make_unique<Extent>();
+  extent->end = end;
+  return extent;
+}
+
+void ReservedLayout::apply(std::unique_ptr<Plan> plan) {
+  if (plan == nullptr) return;
+  capacity_ = static_cast<Extent&>(*plan).end;
+  const size_t before = memory_.bytes();
+  memory_.take(bytes_for(shape(), capacity_, info_.forgets));
+  growths_ += memory_.bytes() != before ? 1 : 0;
+}
+
+Layout::Row ReservedLayout::row(int layer, int pos) {
+  const Lane& at = lane(layer);
+  int before = written_.load(std::memory_order_relaxed);
+  while (at.ring != 0 && before <= pos && !written_.compare_exchange_weak(before, pos + 1, std::memory_order_relaxed)) {
+  }
+  const auto index = static_cast<size_t>(at.row_of(pos));
+  return {memory_.data() + at.k + index * shape().k_row_bytes(), memory_.data() + at.v + index * shape().v_row_bytes()};
+}
+
+Tile ReservedLayout::tile_at(const Lane& at, int first, int row, uint64_t live) const {
+  const size_t k_row = shape().k_row_bytes(), v_row = shape().v_row_bytes(), index = static_cast<size_t>(row);
+  return {first, live, memory_.data() + at.k + index * k_row, memory_.data() + at.v + index * v_row, k_row, v_row};
+}
+
+// Of two tiles that share rows of a ring, each has its own alive.
+void ReservedLayout::tiles(int layer, int end, std::vector<Tile>* out) const {
+  const Lane& at = lane(layer);
+  if (at.sinks > 0 && end > 0) out->push_back(tile_at(at, 0, 0, live_below(0, std::min(at.sinks, end))));
+  const int from = at.oldest(std::max(end, written_.load(std::memory_order_relaxed)));
+  for (int first = from / kTilePositions * kTilePositions; first < end; first += kTilePositions)
+    if (const uint64_t live = live_below(first, end) & ~live_below(first, from); live != 0)
+      out->push_back(tile_at(at, first, at.tile_row(first), live));
+}
+
+bool ReservedLayout::holds(int layer, int length) const {
+  const int first = std::max(lane(layer).sinks, length - shape().window(layer) + 1);
+  return first >= length || first >= lane(layer).oldest(written_.load());
+}
+
+Result<void> ReservedLayout::truncate(int length) {
+  KVASIR_CHECK(check_truncation(length, length_));
+  for (int layer = 0; layer < shape().layers; ++layer)
+    if (lane(layer).ring != 0 && !holds(layer, length))
+      return fail(fmt::format("cannot truncate to {} positions: those before {} are forgotten, and the window of {} "
+                              "needs them",
+                              length, lane(layer).oldest(written_.load()), shape().window(layer)),
+                  "KV cache", "an empty sequence, or another --cache layout");
+  for (Lane& at : lanes_) at.floor = std::min(length, at.oldest(written_.load()));
+  length_ = length;
+  written_ = length;
+  return {};
+}
+
+Result<std::unique_ptr<Layout>> ReservedLayout::fork() const {
+  KVASIR_TRY(auto made, make(info_, shape()));
+  auto& copy = static_cast<ReservedLayout&>(*made);
+  KVASIR_TRY(auto plan, copy.plan(capacity_));
+  copy.apply(std::move(plan));
+  for (size_t l = 0; l < lanes_.size(); ++l) {
+    copy.lanes_[l].floor = lanes_[l].floor;
+    const auto rows = static_cast<size_t>(lanes_[l].rows(length_));
+    std::memcpy(copy.memory_.data() + lanes_[l].k, memory_.data() + lanes_[l].k, rows * shape().k_row_bytes());
+    std::memcpy(copy.memory_.data() + lanes_[l].v, memory_.data() + lanes_[l].v, rows * shape().v_row_bytes());
+  }
+  copy.length_ = length_;
+  copy.growths_ = 0;
+  copy.written_ = written_.load();
+  return made;
+}
+
+}  // namespace kvasir

@@ -1,0 +1,66 @@
+"""What is left of a head's channels after it was stored in a KV type and read back, for the oracle's Memory.
+
+Written from docs/numerics.md and ggml's block formats; it shares no code with the engine. Numbers are rounded from the
+float32 that the engine has in hand, so that both decide alike but for the last bits of that float32.
+"""
+import numpy as np
+
+from model_files import narrow, widen
+
+BLOCK = 32
+
+
+def stored_f16(x):
+    return np.clip(x, -65504, 65504).astype('<f2').astype(np.float64)
+
+
+def stored_bf16(x):
+    return widen('BF16', narrow('BF16', x))
+
+
+def in_blocks(x):
+    """[..., channels] as [..., blocks, 32]; the last block of a head is filled up with zeros."""
+    room = [(0, 0)] * (x.ndim - 1) + [(0, -x.shape[-1] % BLOCK)]
+    return np.pad(x, room).reshape(*x.shape[:-1], -1, BLOCK)
+
+
+def stepped(x, step, low, high):
+    """Blocks in whole steps, each of which is a 16-bit float."""
+    step = step.astype('<f2').astype('<f4')
+    with np.errstate(divide='ignore', invalid='ignore'):
+        steps = np.where(step == 0, 0, np.rint(x / step))
+    return np.clip(steps, low, high).astype(np.float64) * step
+
+
+def stored_q8_0(x):
+    blocks = in_blocks(x)
+    stored = stepped(blocks, np.abs(blocks).max(-1, keepdims=True) / np.float32(127), -127, 127)
+    return stored.reshape(*x.shape[:-1], -1)[..., :x.shape[-1]]
+
+
+def stored_q4_0(x):
+    """The number furthest from 0 is 8 steps below it, so that the step has the other sign; of two the positive one."""
+    blocks = in_blocks(x)
+    high, low = blocks.max(-1, keepdims=True), blocks.min(-1, keepdims=True)
+    stored = stepped(blocks, np.where(-low > high, low, high) / np.float32(-8), -8, 7)
+    return stored.reshape(*x.shape[:-1], -1)[..., :x.shape[-1]]
+
+
+def hadamard(width):
+    """Sylvester's matrix of the largest power of two that divides the width, normalised, along the diagonal."""
+    order, matrix = 1, np.ones((1, 1))
+    while width % (2 * order) == 0:
+        order, matrix = 2 * order, np.kron([[1, 1], [1, -1]], matrix) / np.sqrt(2)
+    return np.kron(np.eye(width // order), matrix)
+
+
+def kept(stored, rotated=False):
+    """A function of float64 heads [..., channels]. To turn K and V back is the same as to turn Q and the output."""
+    def keep(heads):
+        turn = hadamard(heads.shape[-1]) if rotated else np.eye(heads.shape[-1])
+        return stored((heads @ turn).astype('<f4')) @ turn
+    return keep
+
+
+KV_TYPES = {'f16': kept(stored_f16), 'bf16': kept(stored_bf16), 'q8_0': kept(stored_q8_0), 'q4_0': kept(stored_q4_0),
+            'q4_0h': kept(stored_q4_0, rotated=True)}
