@@ -28,7 +28,14 @@ if(NOT KVASIR_THREADS_ONLY)  # no test of threads runs the program
   add_dependencies(kvasir_tests kvasir)
 endif()
 
-gtest_discover_tests(kvasir_tests TEST_FILTER "-Threads*:Slow*:Golden*" PROPERTIES LABELS fast DISCOVERY_TIMEOUT 60)
+# Starting the program costs more than most tests do: the fast ones share a few processes.
+set(shards 16)
+math(EXPR last_shard "${shards} - 1")
+foreach(shard RANGE ${last_shard})
+  add_test(NAME fast.${shard} COMMAND kvasir_tests --gtest_filter=-Threads*:Slow*:Golden*)
+  set_tests_properties(fast.${shard} PROPERTIES LABELS fast TIMEOUT 300
+    ENVIRONMENT "GTEST_TOTAL_SHARDS=${shards};GTEST_SHARD_INDEX=${shard}")
+endforeach()
 gtest_discover_tests(kvasir_tests TEST_FILTER "Threads*" PROPERTIES LABELS threads DISCOVERY_TIMEOUT 60)
 gtest_discover_tests(kvasir_tests TEST_FILTER "Golden*" PROPERTIES LABELS golden DISCOVERY_TIMEOUT 60)
 gtest_discover_tests(kvasir_tests TEST_FILTER "Slow*" PROPERTIES LABELS slow TIMEOUT 1500 DISCOVERY_TIMEOUT 60)
