@@ -131,6 +131,7 @@ void add(CLI::App& app, Run* run_command) {
   app.add_option("-c,--ctx", a->request.session.ctx, "the most positions; 0: the model's limit");
   app.add_option("--chat", a->request.chat, "positions that a sequence uses; 0: all of --ctx");
   add_kv_types(app, a->request.session);
+  add_window(app, a->request.session);
   app.add_option("--dtype", a->request.dtype, "weight type, for a bare config.json");
   app.add_option("--ram", a->ram, "bytes for the whole run, 512M, 8G, auto: what fits, and how");
   app.add_option("--kv-ram", a->kv_ram, "bytes for the cache alone");

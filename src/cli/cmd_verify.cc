@@ -120,11 +120,13 @@ void add(CLI::App& app, Run* run_command) {
   app.add_option("--batches", a->verify.batches, "sequences in one pass")->delimiter(',')->capture_default_str();
   app.add_option("-c,--ctx", a->verify.session.ctx, "the most positions; 0: the model's limit");
   add_kv_types(app, a->verify.session);
+  add_window(app, a->verify.session);
   app.add_flag("--cases", a->cases, "a row for every case instead of one a layout");
   app.add_flag("--json", a->json, "one JSON object on stdout");
   app.footer(
       "Every layout, thread count, prefill chunk and batch size generates the same prompts; every logit must equal,\n"
-      "bit for bit, what recomputing everything at each step gives. Exit 0: PASS, 1: FAIL.\n\n"
+      "bit for bit, what recomputing everything at each step gives. A tenth of the prompts is run so with every other\n"
+      "KV type too, and with a window and sinks, in every layout. Exit 0: PASS, 1: FAIL.\n\n"
       "Examples:\n  kvasir verify tales --count 4 -n 32\n  kvasir verify tales-gpt2 --cache grow --threads 1,2 --json");
   *run_command = [a] { return run(*a); };
 }

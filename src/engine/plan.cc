@@ -136,6 +136,16 @@ void plan_ram(const PlanRequest& request, const Subject& s, const LayoutInfo& la
   }
 }
 
+// KV that a token after `positions` others reads.
+size_t history_bytes(const CacheShape& shape, int positions) {
+  size_t bytes = 0;
+  for (int layer = 0; layer < shape.layers; ++layer) {
+    const int window = shape.window(layer), seen = window == 0 ? positions : std::min(positions, window + shape.sinks);
+    bytes += static_cast<size_t>(seen) * (shape.k_row_bytes() + shape.v_row_bytes());
+  }
+  return bytes;
+}
+
 // Bytes of a sequence that are whole positions of all layers, or what they are instead.
 std::string explain_sequence(const PlanReport& r, const LayoutInfo& layout, const CacheShape& shape) {
   const size_t a_token = r.kv_bytes_per_token;
@@ -186,7 +196,7 @@ Result<PlanReport> plan(const PlanRequest& request) {
   r.kv_bytes = layout->bytes(shape, r.chat);
   r.kv_peak_bytes = layout->peak_bytes(shape, r.chat);
   r.weights_bytes = s.weights_bytes;
-  r.read_bytes_per_token = s.weights_bytes - s.unread_bytes + static_cast<size_t>(r.chat) * r.kv_bytes_per_token;
+  r.read_bytes_per_token = s.weights_bytes - s.unread_bytes + history_bytes(shape, r.chat);
   r.explanation = explain(r, *layout, shape);
   // A pool gives blocks as they are needed; any other layout is promised all that its context may take.
   const size_t promised = layout->pooled ? r.kv_bytes : layout->peak_bytes(shape, shape.max_ctx);

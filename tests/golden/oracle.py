@@ -36,10 +36,12 @@ def unchanged(heads, positions=None):
 class Memory(typing.NamedTuple):
     """What a query sees of the past: the last `window` positions, itself included (0: all), and the first `sinks`.
 
-    keep_k and keep_v say what is left of heads [T, G, D] after they were stored (kv_types.py).
+    keep_k and keep_v say what is left of heads [T, G, D] after they were stored (kv_types.py). The engine's sinks always
+    move; bench/windows_by_position shows why.
     """
     window: int = 0
     sinks: int = 0
+    sinks_move: bool = True
     keep_k: typing.Callable = unchanged
     keep_v: typing.Callable = unchanged
 
@@ -65,7 +67,7 @@ def attention(q, k, v, memory, turn=unchanged, tap=no_tap):
     unseen = at > at[:, None]
     sinks = min(memory.sinks, tokens)
     if sinks:
-        first = np.maximum(0, at + 1 - memory.window - memory.sinks)
+        first = np.maximum(0, at + 1 - memory.window - memory.sinks) * memory.sinks_move
         moved = turn(np.repeat(memory.keep_k(k[:sinks])[None], tokens, axis=0), first[:, None] + at[:sinks])
         scores[:, :, :sinks] = np.einsum('thd,tshd->hts', q, np.repeat(moved, repeat, axis=2))
     if memory.window:
