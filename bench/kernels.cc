@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <cstring>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -32,11 +33,12 @@ std::vector<float> numbers(int64_t n) {
   return out;
 }
 
-Buffer rows_of(const Codec& codec, int64_t rows, int64_t cols) {
+Buffer rows_of(const Codec& codec, int64_t rows, int64_t cols, bool huge = true) {
   const std::vector<float> row = numbers(cols);
-  Buffer out = Buffer::allocate(static_cast<size_t>(rows) * codec.row_bytes(cols), Owner::activations, true).value();
-  for (int64_t r = 0; r < rows; ++r)
-    codec.encode(row.data(), out.data() + static_cast<size_t>(r) * codec.row_bytes(cols), cols);
+  Buffer out = Buffer::allocate(static_cast<size_t>(rows) * codec.row_bytes(cols), Owner::activations, huge).value();
+  const size_t bytes = codec.row_bytes(cols);
+  codec.encode(row.data(), out.data(), cols);
+  for (int64_t r = 1; r < rows; ++r) std::memcpy(out.data() + static_cast<size_t>(r) * bytes, out.data(), bytes);
   return out;
 }
 
@@ -77,58 +79,92 @@ void matmul(benchmark::State& state, const Kernels& kernels, const Codec& codec,
   state.counters["ops"] = Counter(2.0 * static_cast<double>(rows * cols * tokens), Counter::kIsIterationInvariantRate);
 }
 
-void attend_by_tile(const Kernels& kernels, AttendArgs a, const std::vector<Tile>& tiles, std::vector<float>& states) {
-  for (size_t j = 0; j < tiles.size(); ++j) {
-    a.tiles = &tiles[j];
-    a.tile_count = static_cast<int>(tiles.size() - j);
-    kernels.attend_tile(a, states.data() + j * kGroup * (kHeadDim + 2));
+// K and V of one layer, on pages of the size that caches have.
+struct LayerRows {
+  LayerRows(const Codec& codec, int positions)
+      : k(rows_of(codec, int64_t{positions} * kKvHeads, kHeadDim, false)),
+        v(rows_of(codec, int64_t{positions} * kKvHeads, kHeadDim, false)) {
+    const size_t stride = codec.row_bytes(kHeadDim) * kKvHeads;
+    for (int first = 0; first < positions; first += kTilePositions) {
+      const size_t at = static_cast<size_t>(first) * stride;
+      tiles.push_back({first, live_below(first, positions), k.data() + at, v.data() + at, stride, stride});
+    }
   }
-  kernels.merge_tiles({states.data(), static_cast<int>(tiles.size()), kGroup, kHeadDim, a.out});
+  Buffer k, v;
+  std::vector<Tile> tiles;
+};
+
+struct AttendShape {
+  int tokens, positions;
+  bool by_tile = false;  // one token, tile by tile
+  int layers = 1;        // how many lie between two reads of a row: they decide which cache it is in
+};
+
+AttendArgs attend_args(const Codec& codec, const AttendShape& s) {
+  return {.head_dim = kHeadDim,
+          .group = kGroup,
+          .tokens = s.tokens,
+          .first_pos = s.positions - s.tokens,
+          .scale = 0.125f,
+          .k_form = codec.form,
+          .v_form = codec.form,
+          .decode_k = codec.decode,
+          .decode_v = codec.decode,
+          .q_stride = kGroup * kHeadDim,
+          .out_stride = kGroup * kHeadDim};
 }
 
-// One KV head's group of queries over `positions`, of which the tokens are the last; or one token tile by tile.
-void attend(benchmark::State& state, const Kernels& kernels, const Codec& codec, int tokens, int positions,
-            bool by_tile = false) {
-  const size_t stride = codec.row_bytes(kHeadDim) * kKvHeads;
-  const Buffer k = rows_of(codec, int64_t{positions} * kKvHeads, kHeadDim);
-  const Buffer v = rows_of(codec, int64_t{positions} * kKvHeads, kHeadDim);
-  std::vector<Tile> tiles;
-  for (int first = 0; first < positions; first += kTilePositions) {
-    const size_t at = static_cast<size_t>(first) * stride;
-    tiles.push_back({first, live_below(first, positions), k.data() + at, v.data() + at, stride, stride});
-  }
-  const std::vector<float> q = numbers(int64_t{tokens} * kGroup * kHeadDim);
-  std::vector<float> out(q.size());
-  std::vector<float> scratch(static_cast<size_t>(attend_scratch_floats(kHeadDim, kGroup, tokens)));
-  AttendArgs a{.tiles = tiles.data(),
-               .tile_count = static_cast<int>(tiles.size()),
-               .head_dim = kHeadDim,
-               .group = kGroup,
-               .tokens = tokens,
-               .first_pos = positions - tokens,
-               .scale = 0.125f,
-               .k_form = codec.form,
-               .v_form = codec.form,
-               .decode_k = codec.decode,
-               .decode_v = codec.decode,
-               .q = q.data(),
-               .out = out.data(),
-               .q_stride = kGroup * kHeadDim,
-               .out_stride = kGroup * kHeadDim,
-               .scratch = scratch.data()};
-  std::vector<float> states(tiles.size() * kGroup * (kHeadDim + 2));
-  for (auto _ : state)
+// All KV heads of one layer, as arch/attention.cc has them computed: one after the other, or tile by tile.
+struct LayerCall {
+  const Kernels& kernels;
+  AttendArgs a;
+  size_t head_bytes;
+  std::vector<float> states{};  // [tiles][heads][2 + head_dim]
+
+  void set_head(int head) { a.k_offset = a.v_offset = static_cast<size_t>(head) * head_bytes; }
+  void whole(const LayerRows& layer) {
+    a.tiles = layer.tiles.data();
+    a.tile_count = static_cast<int>(layer.tiles.size());
     for (int head = 0; head < kKvHeads; ++head) {
-      a.k_offset = a.v_offset = static_cast<size_t>(head) * codec.row_bytes(kHeadDim);
-      if (by_tile)
-        attend_by_tile(kernels, a, tiles, states);
-      else
-        kernels.attend(a);
+      set_head(head);
+      kernels.attend(a);
     }
+  }
+  void by_tile(const LayerRows& layer) {
+    constexpr size_t kState = kGroup * (kHeadDim + 2);
+    const size_t n = layer.tiles.size();
+    states.resize(n * kKvHeads * kState);
+    for (size_t j = 0; j < n; ++j)
+      for (int head = 0; head < kKvHeads; ++head) {
+        set_head(head);
+        a.tiles = &layer.tiles[j];
+        a.tile_count = static_cast<int>(n - j);
+        kernels.attend_tile(a, states.data() + (j * kKvHeads + static_cast<size_t>(head)) * kState);
+      }
+    kernels.merge_tiles({states.data(), static_cast<int>(n), kKvHeads * kGroup, kHeadDim, a.out});
+  }
+};
+
+// Every layer over `positions`, of which the tokens are the last.
+void attend(benchmark::State& state, const Kernels& kernels, const Codec& codec, const AttendShape& s) {
+  std::vector<LayerRows> layers;
+  for (int i = 0; i < s.layers; ++i) layers.emplace_back(codec, s.positions);
+  const std::vector<float> q = numbers(int64_t{s.tokens} * kGroup * kHeadDim);
+  std::vector<float> out(static_cast<size_t>(s.tokens * kKvHeads * kGroup * kHeadDim));
+  std::vector<float> scratch(static_cast<size_t>(attend_scratch_floats(kHeadDim, kGroup, s.tokens)));
+  LayerCall call{kernels, attend_args(codec, s), codec.row_bytes(kHeadDim)};
+  call.a.q = q.data();
+  call.a.out = out.data();
+  call.a.scratch = scratch.data();
+  for (auto _ : state)
+    for (const LayerRows& layer : layers) s.by_tile ? call.by_tile(layer) : call.whole(layer);
   using benchmark::Counter;
-  state.SetBytesProcessed(state.iterations() * static_cast<int64_t>(2 * stride) * positions);
+  const double positions = static_cast<double>(s.layers) * s.positions;
+  state.SetBytesProcessed(state.iterations() * static_cast<int64_t>(layers[0].k.bytes() + layers[0].v.bytes()) *
+                          s.layers);
   state.counters["ops"] =
-      Counter(4.0 * kKvHeads * kGroup * kHeadDim * tokens * positions, Counter::kIsIterationInvariantRate);
+      Counter(4.0 * kKvHeads * kGroup * kHeadDim * s.tokens * positions, Counter::kIsIterationInvariantRate);
+  state.counters["per_position"] = Counter(positions, Counter::kIsIterationInvariantRate | Counter::kInvert);
 }
 
 template <class F>
@@ -176,17 +212,15 @@ void register_all(const Kernels& k) {
             [&k, codec, tokens](benchmark::State& state) { matmul(state, k, *codec, tokens, 128, true); });
       if (tokens == 1 && !slow) add("/far", 40000);
     }
-  for (const Codec* codec : {&codec_f32(), &codec_f16(), &codec_bf16()}) {
-    benchmark::RegisterBenchmark(fmt::format("{}/attend_tile/{}/positions:512", k.name, codec->name).c_str(),
-                                 [&k, codec](benchmark::State& state) { attend(state, k, *codec, 1, 512, true); });
-    for (const auto& [tokens, positions] : {std::pair{1, 512}, {1, 131072}, {16, 512}})
-      if (!slow || positions == 512)
+  for (const char* type : {"f32", "f16", "bf16", "q8_0", "q4_0"})
+    for (const AttendShape& s :
+         {AttendShape{1, 512}, {1, 131072}, {16, 512}, {1, 512, true}, {1, 4096, false, 30}, {1, 4096, true, 30}})
+      if (!slow || s.positions == 512)
         benchmark::RegisterBenchmark(
-            fmt::format("{}/attend/{}/tokens:{}/positions:{}", k.name, codec->name, tokens, positions).c_str(),
-            [&k, codec, tokens = tokens, positions = positions](benchmark::State& state) {
-              attend(state, k, *codec, tokens, positions);
-            });
-  }
+            fmt::format("{}/{}/{}/tokens:{}/positions:{}/layers:{}", k.name, s.by_tile ? "attend_tile" : "attend", type,
+                        s.tokens, s.positions, s.layers)
+                .c_str(),
+            [&k, type, s](benchmark::State& state) { attend(state, k, *find_codec(type), s); });
   register_rows(k);
 }
 

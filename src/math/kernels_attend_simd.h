@@ -14,101 +14,189 @@ using kvasir::kTilePositions;
 using kvasir::MergeArgs;
 using kvasir::Tile;
 
+// How many of n channels are in the 16 from the i-th on.
+KVASIR_SIMD_FN int part_of(int n, int i) { return n - i < 0 ? 0 : n - i < 16 ? n - i : 16; }
+
+// ---- one head of a stored row ------------------------------------------------------------------------------------
+
+// Each form: kStep channels in kStepBytes are loaded at once. load_n: the first n of them, below kStep; what the others
+// are is not said. A head of blocks is whole blocks.
+
+template <class Rows>
+struct HeadOf {
+  static constexpr int kStepBytes = 64, kStep = kStepBytes / Rows::kBytes;
+  static KVASIR_SIMD_MEMBER void load(const std::byte* head, int d, V16* out) {
+    KVASIR_UNROLL
+    for (int i = 0; i < kStep; i += 16) out[i / 16] = Rows::at(head, d + i);
+  }
+  static KVASIR_SIMD_MEMBER void load_n(const std::byte* head, int d, int n, V16* out) {
+    KVASIR_UNROLL
+    for (int i = 0; i < kStep; i += 16) out[i / 16] = Rows::at_n(head, d + i, part_of(n, i));
+  }
+};
+struct HeadQ8_0 {
+  static constexpr int kStepBytes = 34, kStep = 32;
+  static KVASIR_SIMD_MEMBER void load(const std::byte* head, int d, V16* out) {
+    load_q8_0(head + d / kStep * kStepBytes, out);
+  }
+  static KVASIR_SIMD_MEMBER void load_n(const std::byte* head, int d, int, V16* out) { load(head, d, out); }
+};
+struct HeadQ4_0 {
+  static constexpr int kStepBytes = 18, kStep = 32;
+  static KVASIR_SIMD_MEMBER void load(const std::byte* head, int d, V16* out) {
+    load_q4_0(head + d / kStep * kStepBytes, out);
+  }
+  static KVASIR_SIMD_MEMBER void load_n(const std::byte* head, int d, int, V16* out) { load(head, d, out); }
+};
+
+inline bool has_head(RowForm form) {
+  return form == RowForm::f32 || form == RowForm::f16 || form == RowForm::bf16 || form == RowForm::q8_0 ||
+         form == RowForm::q4_0;
+}
+// f(Head) of a form that has one.
+template <class F>
+inline void with_head(RowForm form, F&& f) {
+  if (form == RowForm::f16)
+    f(HeadOf<RowsF16>{});
+  else if (form == RowForm::bf16)
+    f(HeadOf<RowsBF16>{});
+  else if (form == RowForm::q8_0)
+    f(HeadQ8_0{});
+  else if (form == RowForm::q4_0)
+    f(HeadQ4_0{});
+  else
+    f(HeadOf<RowsF32>{});
+}
+
+template <class Head>
+inline void widen(const std::byte* head, float* dst, int n) {
+  V16 v[Head::kStep / 16];
+  int d = 0;
+  for (; d + Head::kStep <= n; d += Head::kStep) {
+    Head::load(head, d, v);
+    for (int i = 0; i < Head::kStep; i += 16) store(dst + d + i, v[i / 16]);
+  }
+  if (d == n) return;
+  Head::load_n(head, d, n - d, v);
+  for (int i = 0; d + i < n; i += 16) store_n(dst + d + i, v[i / 16], part_of(n - d, i));
+}
+
 // ---- the rows of one tile for one KV head -----------------------------------------------------------------------
 
-// Row i of a tile, all readable: where they are stored, or a copy if some are dead. Dead ones are computed and thrown
-// away. `next` is where the rows of the tile that comes next begin, which are fetched meanwhile (these again if there
-// is none): heads lie side by side, a stride that no hardware guesses.
+// Row i of a tile, all readable: where they are stored, or widened copies if some are dead. Dead ones are computed and
+// thrown away. `next` is where the rows of the tile that comes next begin, which are fetched meanwhile (these again if
+// there is none): heads lie side by side, a stride that no hardware guesses.
 struct TileRows {
   const std::byte *base, *next;
   size_t stride;
   RowForm form;
 
   const std::byte* row(int i) const { return base + static_cast<size_t>(i) * stride; }
-  void fetch_next(int i, int byte) const { prefetch(next + static_cast<size_t>(i) * stride + byte); }
+  // Where row i's step at channel d is: the first byte of the first, and of each other the last, since rows of blocks
+  // begin anywhere in a line. Inlined always: called, it is a function without effects, which GCC leaves out.
+  template <class Head>
+  KVASIR_SIMD_MEMBER void fetch_next(int i, int d) const {
+    const int step = d / Head::kStep * Head::kStepBytes;
+    prefetch(next + static_cast<size_t>(i) * stride + (d == 0 ? 0 : step + Head::kStepBytes - 1));
+  }
 };
 
-template <class Rows>
-inline void copy_wide(const std::byte* row, float* dst, int n) {
-  int d = 0;
-  for (; d + 16 <= n; d += 16) store(dst + d, Rows::at(row, d));
-  if (d < n) store_n(dst + d, Rows::at_n(row, d, n - d), n - d);
-}
-
-// f(Rows) with the loader of a form.
-template <class F>
-inline void with_rows(RowForm form, F&& f) {
-  if (form == RowForm::f16)
-    f(RowsF16{});
-  else if (form == RowForm::bf16)
-    f(RowsBF16{});
+// The live rows of `rows`, f32 in room: [64][head_dim].
+inline TileRows widened(const TileRows& rows, uint64_t live, kvasir::DecodeFn decode, int head_dim, float* room) {
+  const auto each = [&](auto&& one) {
+    for (uint64_t bits = live; bits != 0; bits &= bits - 1) {
+      const int i = __builtin_ctzll(bits);
+      one(rows.row(i), room + int64_t{i} * head_dim);
+    }
+  };
+  if (has_head(rows.form))
+    with_head(rows.form, [&](auto head) {
+      each([&](const std::byte* from, float* to) { widen<decltype(head)>(from, to, head_dim); });
+    });
   else
-    f(RowsF32{});
+    each([&](const std::byte* from, float* to) { decode(from, to, head_dim); });
+  return {bytes_of(room), bytes_of(room), static_cast<size_t>(head_dim) * 4, RowForm::f32};
 }
 
-// room: [64][head_dim] floats.
 inline TileRows rows_of(const std::byte* base, size_t stride, const std::byte* next, RowForm form,
                         kvasir::DecodeFn decode, uint64_t live, int head_dim, float* room) {
-  const bool known = form == RowForm::f32 || form == RowForm::f16 || form == RowForm::bf16;
-  if (known && ~live == 0) return {base, next != nullptr ? next : base, stride, form};
-  const size_t bytes = static_cast<size_t>(head_dim) * (known && form != RowForm::f32 ? 2 : 4);
-  auto* copy = reinterpret_cast<std::byte*>(room);
-  for (uint64_t bits = live; bits != 0; bits &= bits - 1) {
-    const auto i = static_cast<size_t>(__builtin_ctzll(bits));
-    if (known)
-      std::memcpy(copy + i * bytes, base + i * stride, bytes);
-    else
-      decode(base + i * stride, room + i * static_cast<size_t>(head_dim), head_dim);
-  }
-  return {copy, copy, bytes, known ? form : RowForm::f32};
+  const TileRows rows{base, next != nullptr ? next : base, stride, form};
+  return ~live == 0 && has_head(form) ? rows : widened(rows, live, decode, head_dim, room);
 }
 
 // out[d][i] = row i, channel d.
-template <class Rows>
+template <class Head>
 inline void transpose_rows(const TileRows& rows, int head_dim, float* out) {
+  constexpr int kParts = Head::kStep / 16;
   for (int i = 0; i < kTilePositions; i += 16)
-    for (int d = 0; d < head_dim; d += 16) {
-      const int n = head_dim - d < 16 ? head_dim - d : 16;
-      V16 lines[16], columns[16];
-      KVASIR_UNROLL
+    for (int d = 0; d < head_dim; d += Head::kStep) {
+      const int n = head_dim - d;
+      V16 lines[kParts][16], columns[16];
       for (int r = 0; r < 16; ++r) {
-        lines[r] = n == 16 ? Rows::at(rows.row(i + r), d) : Rows::at_n(rows.row(i + r), d, n);
-        rows.fetch_next(i + r, d * Rows::kBytes);
+        V16 v[kParts];
+        if (n < Head::kStep)
+          Head::load_n(rows.row(i + r), d, n, v);
+        else
+          Head::load(rows.row(i + r), d, v);
+        rows.fetch_next<Head>(i + r, d);
+        for (int j = 0; j < kParts; ++j) lines[j][r] = v[j];
       }
-      transpose16(lines, columns);
-      for (int c = 0; c < n; ++c) store(out + static_cast<int64_t>(d + c) * kTilePositions + i, columns[c]);
+      for (int j = 0; 16 * j < n && j < kParts; ++j) {
+        transpose16(lines[j], columns);
+        for (int c = 0; c < part_of(n, 16 * j); ++c)
+          store(out + static_cast<int64_t>(d + 16 * j + c) * kTilePositions + i, columns[c]);
+      }
     }
 }
 
 // ---- scores -----------------------------------------------------------------------------------------------------
 
-// scores[q][64], before the scale, of Q queries that share the loads of R rows; sums are folded sixteen at a time.
-template <class Rows, int Q>
-inline void score_rows(const float* const* q, const TileRows& k, int head_dim, float* scores) {
-  constexpr int R = Q == 1 ? 16 : Q == 4 ? 4 : 8;
-  for (int i = 0; i < kTilePositions; i += R) {
-    V16 acc[Q * R];
+// How many accumulators of `each` vectors fit the registers with their operands: a power of two, `most` at the most.
+constexpr int at_once(int each, int most) {
+  return most > 1 && each * most > kVectors * 3 / 4 ? at_once(each, most / 2) : most;
+}
+
+// acc[n * R + r]: the lanes of the dot of query n with row i + r, for Q queries that share the loads of R rows.
+template <class Head, int Q, int R>
+KVASIR_SIMD_FN void dot_rows(const float* const* q, const TileRows& k, int i, int head_dim, V16* acc) {
+  V16 kv[Head::kStep / 16];
+  KVASIR_UNROLL
+  for (int j = 0; j < Q * R; ++j) acc[j] = zero();
+  int d = 0;
+  for (; d + Head::kStep <= head_dim; d += Head::kStep) KVASIR_UNROLL
+  for (int r = 0; r < R; ++r) {
+    Head::load(k.row(i + r), d, kv);
+    k.fetch_next<Head>(i + r, d);
     KVASIR_UNROLL
-    for (int j = 0; j < Q * R; ++j) acc[j] = zero();
-    int d = 0;
-    for (; d + 16 <= head_dim; d += 16) {
-      V16 qv[Q];
+    for (int j = 0; j < Q * Head::kStep / 16; ++j)
+      acc[j % Q * R + r] = fma(load(q[j % Q] + d + j / Q * 16), kv[j / Q], acc[j % Q * R + r]);
+  }
+  const int n = head_dim - d;
+  if (n == 0) return;
+  KVASIR_UNROLL
+  for (int r = 0; r < R; ++r) {
+    Head::load_n(k.row(i + r), d, n, kv);
+    for (int j = 0; j < Head::kStep / 16; ++j) {
+      const int m = part_of(n, 16 * j);
       KVASIR_UNROLL
-      for (int n = 0; n < Q; ++n) qv[n] = load(q[n] + d);
-      KVASIR_UNROLL
-      for (int r = 0; r < R; ++r) {
-        const V16 kv = Rows::at(k.row(i + r), d);
-        k.fetch_next(i + r, d * Rows::kBytes);
-        KVASIR_UNROLL
-        for (int n = 0; n < Q; ++n) acc[n * R + r] = fma(qv[n], kv, acc[n * R + r]);
-      }
+      for (int c = 0; c < Q; ++c) acc[c * R + r] = fma_n(load_n(q[c] + d + 16 * j, m), kv[j], acc[c * R + r], m);
     }
-    if (const int tail = head_dim - d; tail > 0) KVASIR_UNROLL
-    for (int j = 0; j < Q * R; ++j)
-      acc[j] = fma_n(load_n(q[j / R] + d, tail), Rows::at_n(k.row(i + j % R), d, tail), acc[j], tail);
-    float sums[Q * R];
-    fold_all<Q * R>(acc, sums);
-    for (int j = 0; j < Q * R; ++j) scores[j / R * kTilePositions + i + j % R] = sums[j];
+  }
+}
+
+// scores[q][64], before the scale; sums are folded sixteen at a time.
+template <class Head, int Q>
+inline void score_rows(const float* const* q, const TileRows& k, int head_dim, float* scores) {
+  constexpr int R = at_once(Q, 16);
+  for (int i = 0; i < kTilePositions; i += 16) {
+    V16 lanes[Q][16];
+    for (int r = 0; r < 16; r += R) {
+      V16 acc[Q * R];
+      dot_rows<Head, Q, R>(q, k, i + r, head_dim, acc);
+      KVASIR_UNROLL
+      for (int j = 0; j < Q * R; ++j) lanes[j / R][r + j % R] = acc[j];
+    }
+    for (int n = 0; n < Q; ++n) store(scores + n * kTilePositions + i, fold16(lanes[n]));
   }
 }
 
@@ -150,78 +238,84 @@ inline void score_columns(const float* const* q, const float* k, uint64_t mask, 
   }
 }
 
-// Scores of one query to exponentials in place; their maximum and sum. Dead rows get 0, which is never read.
-inline void softmax_tile(float* p, uint64_t mask, float scale, float* m, float* l) {
-  const auto bits16 = [mask](int g) { return static_cast<uint32_t>(mask >> (16 * g)) & 0xffffu; };
+// Bit i is row i of the g-th 16 of a tile.
+inline uint32_t bits16(uint64_t mask, int g) { return static_cast<uint32_t>(mask >> (16 * g)) & 0xffffu; }
+
+// The largest of one query's scores, after the scale.
+inline float largest_score(const float* p, uint64_t mask, float scale) {
   const V16 minus_inf = set1(-__builtin_inff());
-  V16 s[4], most = minus_inf;
+  V16 most = minus_inf;
   KVASIR_UNROLL
-  for (int g = 0; g < 4; ++g) {
-    const uint32_t bits = bits16(g);
-    s[g] = bits != 0 ? load(p + 16 * g) * set1(scale) : minus_inf;
-    most = max(select(mask_bits(bits), s[g], minus_inf), most);
-  }
-  *m = largest_lane(most);
+  for (int g = 0; g < 4; ++g)
+    if (const uint32_t bits = bits16(mask, g); bits != 0)
+      most = max(select(mask_bits(bits), load(p + 16 * g) * set1(scale), minus_inf), most);
+  return largest_lane(most);
+}
+// Scores of one query to exponentials in place; their sum. Dead rows get 0 or nothing, which is never read.
+inline float exponentials(float* p, uint64_t mask, float scale, float m) {
   V16 sum = zero();
   KVASIR_UNROLL
   for (int g = 0; g < 4; ++g) {
-    const uint32_t bits = bits16(g);
+    const uint32_t bits = bits16(mask, g);
     if (bits == 0) continue;
-    const V16 e = select(mask_bits(bits), kvasir::exp_v(s[g] - set1(*m)), zero());
+    const V16 e = select(mask_bits(bits), kvasir::exp_v(load(p + 16 * g) * set1(scale) - set1(m)), zero());
     store(p + 16 * g, e);
     sum = sum + e;
   }
-  *l = fold(sum);
+  return fold(sum);
 }
 
 // ---- weighing V -------------------------------------------------------------------------------------------------
 
-// Channels [d, d + 16 N) of o[q] = sum over live rows, ascending, of p[q][i] * v_i; with N = 1 the first n of them.
-// A later query sees what an earlier one does, and then perhaps more.
-template <class Rows, int Q, int N>
+// Channels [d, d + 16 N) of o[q] = sum over live rows, ascending, of p[q][i] * v_i; or, of fewer than one step of
+// Head, the first n. A later query sees what an earlier one does, and then perhaps more.
+template <class Head, int Q, int N>
 inline void weigh_channels(const float* p, const TileRows& v, const uint64_t* mask, int d, int n, int head_dim,
                            float* o) {
-  const auto channels = [&](const std::byte* row, int c) {
-    return n == 16 ? Rows::at(row, d + 16 * c) : Rows::at_n(row, d, n);
+  constexpr int kStep = Head::kStep;
+  V16 acc[Q * N], vv[N];
+  const auto channels = [&](int i) {
+    KVASIR_UNROLL
+    for (int c = 0; c < N; c += kStep / 16)
+      if (n < kStep)
+        Head::load_n(v.row(i), d, n, vv);
+      else
+        Head::load(v.row(i), d + 16 * c, vv + c);
   };
-  V16 acc[Q * N];
+  const auto add = [&](int q, int i) {
+    const V16 weight = set1(p[q * kTilePositions + i]);
+    KVASIR_UNROLL
+    for (int c = 0; c < N; ++c) acc[q * N + c] = fma(weight, vv[c], acc[q * N + c]);
+  };
   KVASIR_UNROLL
   for (int i = 0; i < Q * N; ++i) acc[i] = zero();
   for (uint64_t bits = mask[0]; bits != 0; bits &= bits - 1) {
     const int i = __builtin_ctzll(bits);
-    V16 vv[N];
+    channels(i);
     KVASIR_UNROLL
-    for (int c = 0; c < N; ++c) {
-      vv[c] = channels(v.row(i), c);
-      if (c * 16 * Rows::kBytes % 64 == 0) v.fetch_next(i, (d + 16 * c) * Rows::kBytes);
-    }
+    for (int c = 0; c < N; c += kStep / 16) v.fetch_next<Head>(i, d + 16 * c);
     KVASIR_UNROLL
-    for (int q = 0; q < Q; ++q) {
-      const V16 weight = set1(p[q * kTilePositions + i]);
-      KVASIR_UNROLL
-      for (int c = 0; c < N; ++c) acc[q * N + c] = fma(weight, vv[c], acc[q * N + c]);
-    }
+    for (int q = 0; q < Q; ++q) add(q, i);
   }
   KVASIR_UNROLL
   for (int q = 1; q < Q; ++q)
     for (uint64_t bits = mask[q] & ~mask[0]; bits != 0; bits &= bits - 1) {
-      const int i = __builtin_ctzll(bits);
-      KVASIR_UNROLL
-      for (int c = 0; c < N; ++c)
-        acc[q * N + c] = fma(set1(p[q * kTilePositions + i]), channels(v.row(i), c), acc[q * N + c]);
+      channels(__builtin_ctzll(bits));
+      add(q, __builtin_ctzll(bits));
     }
   KVASIR_UNROLL
   for (int q = 0; q < Q; ++q) KVASIR_UNROLL
-  for (int c = 0; c < N; ++c) store_n(o + q * head_dim + d + 16 * c, acc[q * N + c], n);
+  for (int c = 0; c < N; ++c)
+    if (16 * c < n) store_n(o + q * head_dim + d + 16 * c, acc[q * N + c], part_of(n, 16 * c));
 }
 
-template <class Rows, int Q>
+template <class Head, int Q>
 inline void weigh(const float* p, const TileRows& v, const uint64_t* mask, int head_dim, float* o) {
-  constexpr int kWide = 16 * kWeighVectors;
+  constexpr int kFew = Head::kStep / 16, kMany = at_once(Q, 4) > kFew ? at_once(Q, 4) : kFew;
   int d = 0;
-  for (; d + kWide <= head_dim; d += kWide) weigh_channels<Rows, Q, kWeighVectors>(p, v, mask, d, 16, head_dim, o);
-  for (; d < head_dim; d += 16)
-    weigh_channels<Rows, Q, 1>(p, v, mask, d, head_dim - d < 16 ? head_dim - d : 16, head_dim, o);
+  for (; d + 16 * kMany <= head_dim; d += 16 * kMany)
+    weigh_channels<Head, Q, kMany>(p, v, mask, d, 16 * kMany, head_dim, o);
+  for (; d < head_dim; d += Head::kStep) weigh_channels<Head, Q, kFew>(p, v, mask, d, head_dim - d, head_dim, o);
 }
 
 // ---- merging tiles ----------------------------------------------------------------------------------------------
@@ -236,7 +330,9 @@ inline void merge_tile(float mj, float lj, const float* oj, int head_dim, bool f
     return;
   }
   const float top = mj > *m ? mj : *m;
-  const V16 a = kvasir::exp_v(set1(*m) - set1(top)), b = kvasir::exp_v(set1(mj) - set1(top));
+  float lanes[16];
+  store(lanes, kvasir::exp_v(select(mask_bits(1), set1(*m), set1(mj)) - set1(top)));
+  const V16 a = set1(lanes[0]), b = set1(lanes[1]);
   *l = first_lane(fma(set1(*l), a, set1(lj) * b));
   *m = top;
   int d = 0;
@@ -289,14 +385,9 @@ inline TileView view_of(const AttendArgs& a, int j, uint64_t live, const Scratch
                         live, a.head_dim, scratch.v),
                 nullptr};
   if (a.tokens * a.group <= kAttendBlock) return view;
-  with_rows(view.k.form, [&](auto rows) { transpose_rows<decltype(rows)>(view.k, a.head_dim, scratch.transposed_k); });
+  with_head(view.k.form, [&](auto head) { transpose_rows<decltype(head)>(view.k, a.head_dim, scratch.transposed_k); });
   view.transposed_k = scratch.transposed_k;
-  if (view.v.form == RowForm::f32) return view;
-  with_rows(view.v.form, [&](auto rows) {
-    for (int i = 0; i < kTilePositions; ++i)
-      copy_wide<decltype(rows)>(view.v.row(i), scratch.wide_v + int64_t{i} * a.head_dim, a.head_dim);
-  });
-  view.v = {bytes_of(scratch.wide_v), bytes_of(scratch.wide_v), wide, RowForm::f32};
+  if (view.v.form != RowForm::f32) view.v = widened(view.v, live, nullptr, a.head_dim, scratch.wide_v);
   return view;
 }
 
@@ -315,13 +406,14 @@ inline void attend_block(const AttendArgs& a, const TileView& view, int n, const
   if (view.transposed_k != nullptr)
     score_columns<Q>(q, view.transposed_k, any, a.head_dim, scratch.p);
   else
-    with_rows(view.k.form, [&](auto rows) { score_rows<decltype(rows), Q>(q, view.k, a.head_dim, scratch.p); });
-  for (int i = 0; i < Q; ++i)
-    if (mask[i] != 0) softmax_tile(scratch.p + i * kTilePositions, mask[i], a.scale, m + i, l + i);
-  with_rows(view.v.form, [&](auto rows) {
-    if (less == 0) return weigh<decltype(rows), Q>(scratch.p, view.v, mask, a.head_dim, scratch.o);
+    with_head(view.k.form, [&](auto head) { score_rows<decltype(head), Q>(q, view.k, a.head_dim, scratch.p); });
+  // Each step for all queries before the next: one query alone is a chain that waits for itself.
+  for (int i = 0; i < Q; ++i) m[i] = largest_score(scratch.p + i * kTilePositions, mask[i], a.scale);
+  for (int i = 0; i < Q; ++i) l[i] = exponentials(scratch.p + i * kTilePositions, mask[i], a.scale, m[i]);
+  with_head(view.v.form, [&](auto head) {
+    if (less == 0) return weigh<decltype(head), Q>(scratch.p, view.v, mask, a.head_dim, scratch.o);
     for (int i = 0; i < Q; ++i)  // where a window begins
-      weigh<decltype(rows), 1>(scratch.p + i * kTilePositions, view.v, mask + i, a.head_dim,
+      weigh<decltype(head), 1>(scratch.p + i * kTilePositions, view.v, mask + i, a.head_dim,
                                scratch.o + static_cast<int64_t>(i) * a.head_dim);
   });
 }

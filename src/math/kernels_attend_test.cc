@@ -25,7 +25,8 @@ struct Shape {
   const Codec* v = &codec_f32();
   bool holes = false, extremes = false, own_pages = false;
   int window = 0, sinks = 0;
-  bool own_first = false;  // the first tile is not what is stored
+  bool own_first = false;   // the first tile is not what is stored
+  bool odd_scales = false;  // of blocks: zeros, denormals, infinities, NaN
 
   int end() const { return first_pos + tokens; }
   /// What token t may see, written once more, position by position.
@@ -55,8 +56,25 @@ class StoredRows {
   size_t stride() const { return stride_; }
   size_t offset(int kv_head) const { return static_cast<size_t>(kv_head) * head_bytes_; }
 
+  /// A head is padded to whole blocks, with something that shows where it is used.
   void store(int pos, const std::vector<float>& heads, int head_dim) {
-    for (int h = 0; h < 3; ++h) codec_.encode(heads.data() + h * head_dim, row(pos) + offset(h), head_dim);
+    const int blocks = (head_dim + codec_.block_elems - 1) / codec_.block_elems;
+    for (int h = 0; h < 3; ++h) {
+      std::vector<float> head(static_cast<size_t>(blocks * codec_.block_elems), 1.5f);
+      std::copy_n(heads.begin() + h * head_dim, head_dim, head.begin());
+      codec_.encode(head.data(), row(pos) + offset(h), static_cast<int64_t>(head.size()));
+    }
+  }
+  /// Another scale for one block of each head, where there are any.
+  void set_scale(int pos, Random& random) {
+    if (codec_.block_elems == 1) return;
+    const auto blocks = static_cast<int>(head_bytes_) / codec_.block_bytes;
+    for (int h = 0; h < 3; ++h) {
+      const uint16_t scale = random.one_in(40) ? random.pick<uint16_t>({0x7c00, 0xfc00, 0x7e00, 0xfe01})
+                                               : random.pick<uint16_t>({0x0000, 0x8000, 0x0001, 0x8001, 0x03ff, 0x8400,
+                                                                        0x3c00, 0xbc00, 0x2e66, 0x7bff, 0xfbff});
+      std::memcpy(row(pos) + offset(h) + random.between(0, blocks - 1) * codec_.block_bytes, &scale, sizeof scale);
+    }
   }
   void kill(int pos, bool own_pages, int head_dim) {
     if (own_pages) {
@@ -204,6 +222,9 @@ class Attention {
     }
     k_.store(pos, random.floats(n, s.extremes), s.head_dim);
     v_.store(pos, random.floats(n, s.extremes), s.head_dim);
+    if (!s.odd_scales || !random.one_in(8)) return;
+    k_.set_scale(pos, random);
+    v_.set_scale(pos, random);
   }
 
   int tile_count_, kv_head_;
@@ -215,6 +236,18 @@ class Attention {
 };
 
 constexpr int kHeadDims[] = {8, 16, 24, 64, 80, 128};
+
+/// The types that kernels have loaders for, and one that they have decoded.
+std::vector<const Codec*> types() {
+  std::vector<const Codec*> out;
+  for (const char* name : {"f32", "f16", "bf16", "q8_0", "q4_0", "q5_1"}) out.push_back(find_codec(name));
+  return out;
+}
+void any_types(Shape& s, Random& random) {
+  const std::vector<const Codec*> all = types();
+  s.k = all[static_cast<size_t>(random.between(0, static_cast<int>(all.size()) - 1))];
+  s.v = all[static_cast<size_t>(random.between(0, static_cast<int>(all.size()) - 1))];
+}
 
 void expect_tables_equal(const Attention& attention) {
   const std::vector<float> expected = attention.run(kScalarKernels);
@@ -246,6 +279,7 @@ TEST(KernelsAttend, DeadRowsAreSkippedWhateverTheyHold) {
       Shape s = random_shape(head_dim, random);
       s.holes = true;
       s.first_pos += i % 2 == 0 ? 0 : 70;
+      if (i % 3 != 0) any_types(s, random);
       const Attention attention(s, random);
       expect_tables_equal(attention);
       for (float x : attention.run(kScalarKernels)) ASSERT_FALSE(std::isnan(x)) << attention.text();
@@ -256,27 +290,39 @@ TEST(KernelsAttend, DeadRowsMayBeUnmapped) {
   if (sysconf(_SC_PAGESIZE) != static_cast<long>(kPage)) GTEST_SKIP() << "pages of another size";
   Random random(13);
   for (int head_dim : kHeadDims)
-    for (int i = 0; i < 3; ++i) {
+    for (int i = 0; i < 8; ++i) {
       Shape s = random_shape(head_dim, random);
       s.holes = s.own_pages = true;
       s.first_pos = std::min(s.first_pos, 100);
-      if (i == 2) s.k = &codec_f16();
+      if (i > 1) any_types(s, random);
       expect_tables_equal(Attention(s, random));
     }
 }
 
 TEST(KernelsAttend, NarrowRowsAreDecodedTheSame) {
   Random random(14);
-  const std::initializer_list<const Codec*> types = {&codec_f32(), &codec_f16(), &codec_bf16()};
   for (int head_dim : kHeadDims)
-    for (const Codec* k : types)
-      for (const Codec* v : types) {
+    for (const Codec* k : types())
+      for (const Codec* v : types()) {
         Shape s = random_shape(head_dim, random);
         s.k = k;
         s.v = v;
         s.holes = random.one_in(2);
+        s.extremes = random.one_in(4);
         expect_tables_equal(Attention(s, random));
       }
+}
+
+TEST(KernelsAttend, BlocksMayHaveAnyScale) {
+  Random random(20);
+  for (int head_dim : kHeadDims)
+    for (int i = 0; i < 16; ++i) {
+      Shape s = random_shape(head_dim, random);
+      s.k = find_codec(i % 2 == 0 ? "q8_0" : "q4_0");
+      s.v = find_codec(i % 4 < 2 ? "q8_0" : "q4_0");
+      s.odd_scales = true;
+      expect_tables_equal(Attention(s, random));
+    }
 }
 
 TEST(KernelsAttend, WindowsAndSinks) {
@@ -288,7 +334,7 @@ TEST(KernelsAttend, WindowsAndSinks) {
       s.sinks = random.pick({0, 0, 1, 4, 64});
       s.own_first = random.one_in(2);
       s.holes = i % 3 == 0;
-      if (i % 4 == 0) s.k = s.v = &codec_f16();
+      if (i % 2 == 0) any_types(s, random);
       const Attention attention(s, random);
       expect_tables_equal(attention);
       for (float x : attention.run(kScalarKernels)) ASSERT_FALSE(std::isnan(x)) << attention.text();
@@ -298,8 +344,14 @@ TEST(KernelsAttend, WindowsAndSinks) {
 TEST(KernelsAttend, EveryGroupAndTokenCount) {
   Random random(15);
   for (int group = 1; group <= 5; ++group)
-    for (int tokens = 1; tokens <= kMaxAttendTokens; ++tokens)
-      expect_tables_equal(Attention(Shape{.head_dim = 24, .group = group, .tokens = tokens, .first_pos = 60}, random));
+    for (int tokens = 1; tokens <= kMaxAttendTokens; ++tokens) {
+      Shape s{.head_dim = 24, .group = group, .tokens = tokens, .first_pos = 60};
+      expect_tables_equal(Attention(s, random));
+      s.k = find_codec("q8_0");
+      s.v = find_codec("q4_0");
+      if (tokens % 2 == 0) std::swap(s.k, s.v);
+      expect_tables_equal(Attention(s, random));
+    }
 }
 
 TEST(KernelsAttend, OneTokenTileByTileIsTheSame) {
@@ -313,7 +365,7 @@ TEST(KernelsAttend, OneTokenTileByTileIsTheSame) {
       s.tokens = 1;
       s.first_pos += i % 2 == 0 ? 0 : 150;
       s.holes = i % 3 == 0;
-      if (i % 4 == 0) s.k = s.v = &codec_bf16();
+      if (i % 2 == 0) any_types(s, random);
       if (i % 5 == 0) s.window = 70;
       const Attention attention(s, random);
       const std::vector<float> expected = attention.run(kScalarKernels);
@@ -329,7 +381,7 @@ TEST(KernelsAttend, ScalarIsSoftmaxWithinRounding) {
       Shape s = random_shape(head_dim, random);
       s.tokens = std::min(s.tokens, 6);
       s.holes = i % 2 == 0;
-      if (i == 3) s.k = s.v = &codec_f16();
+      if (i > 1) any_types(s, random);
       if (i % 2 == 1) s.window = 50, s.sinks = 3, s.own_first = i == 1;
       const Attention attention(s, random);
       const std::vector<float> out = attention.run(kScalarKernels);

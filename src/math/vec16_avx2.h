@@ -17,6 +17,9 @@
 
 namespace KVASIR_SIMD_NS {
 
+/// How many V16 the registers hold.
+static constexpr int kVectors = 8;
+
 struct V16 {
   __m256 lo, hi;
   static KVASIR_SIMD_MEMBER V16 broadcast(float x) { return {_mm256_set1_ps(x), _mm256_set1_ps(x)}; }
@@ -141,6 +144,36 @@ KVASIR_SIMD_FN V16 load_bf16_n(const void* p, int n) {
   alignas(32) uint16_t tail[16] = {};
   __builtin_memcpy(tail, p, static_cast<size_t>(n) * sizeof tail[0]);
   return load_bf16(tail);
+}
+
+// The f16 that a block of integers begins with, in every lane; reads 8 bytes.
+KVASIR_SIMD_FN __m256 block_scale(const void* block) {
+  return _mm256_broadcastss_ps(_mm_cvtph_ps(_mm_loadl_epi64(static_cast<const __m128i*>(block))));
+}
+// Bytes 8 i..8 i + 7 after the scale.
+KVASIR_SIMD_FN __m256i block_bytes(const void* block, int i) {
+  return _mm256_cvtepi8_epi32(
+      _mm_loadl_epi64(reinterpret_cast<const __m128i*>(static_cast<const char*>(block) + 2 + 8 * i)));
+}
+KVASIR_SIMD_FN __m256 scaled(__m256 scale, __m256i w) {
+  return _mm256_fmadd_ps(scale, _mm256_cvtepi32_ps(w), _mm256_setzero_ps());
+}
+/// A stored block of q8_0 (34 bytes) or q4_0 (18 bytes): 32 numbers, out[0] and out[1]. scale * w is exact; the fma
+/// gives a zero the sign that the codec does.
+KVASIR_SIMD_FN void load_q8_0(const void* block, V16* out) {
+  const __m256 scale = block_scale(block);
+  out[0] = {scaled(scale, block_bytes(block, 0)), scaled(scale, block_bytes(block, 1))};
+  out[1] = {scaled(scale, block_bytes(block, 2)), scaled(scale, block_bytes(block, 3))};
+}
+// With 8 taken from both nibbles of a byte, its upper one is the byte shifted down, and its lower one is left where it
+// is shifted up to: 2^28 times too large, which the scale makes good.
+KVASIR_SIMD_FN void load_q4_0(const void* block, V16* out) {
+  const __m256 scale = block_scale(block), small = _mm256_mul_ps(scale, _mm256_set1_ps(0x1p-28f));
+  const __m256i minus8 = _mm256_set1_epi32(~0x77);
+  const __m256i lo = _mm256_xor_si256(block_bytes(block, 0), minus8);
+  const __m256i hi = _mm256_xor_si256(block_bytes(block, 1), minus8);
+  out[0] = {scaled(small, _mm256_slli_epi32(lo, 28)), scaled(small, _mm256_slli_epi32(hi, 28))};
+  out[1] = {scaled(scale, _mm256_srai_epi32(lo, 4)), scaled(scale, _mm256_srai_epi32(hi, 4))};
 }
 
 /// lane i += lane i+8, then +4, +2, +1; returns lane 0.

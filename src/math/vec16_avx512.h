@@ -17,6 +17,9 @@
 
 namespace KVASIR_SIMD_NS {
 
+/// How many V16 the registers hold.
+static constexpr int kVectors = 32;
+
 struct V16 {
   __m512 v;
   static KVASIR_SIMD_MEMBER V16 broadcast(float x) { return {_mm512_set1_ps(x)}; }
@@ -92,6 +95,29 @@ KVASIR_SIMD_FN V16 load_f16(const void* p) { return widen_f16(_mm256_loadu_si256
 KVASIR_SIMD_FN V16 load_bf16(const void* p) { return widen_bf16(_mm256_loadu_si256(static_cast<const __m256i*>(p))); }
 KVASIR_SIMD_FN V16 load_f16_n(const void* p, int n) { return widen_f16(_mm256_maskz_loadu_epi16(first_lanes(n), p)); }
 KVASIR_SIMD_FN V16 load_bf16_n(const void* p, int n) { return widen_bf16(_mm256_maskz_loadu_epi16(first_lanes(n), p)); }
+
+// The f16 that a block of integers begins with, in every lane; reads 8 bytes.
+KVASIR_SIMD_FN V16 block_scale(const void* block) {
+  const __m128 four = _mm_cvtph_ps(_mm_loadl_epi64(static_cast<const __m128i*>(block)));
+  return {_mm512_maskz_broadcastss_ps(kAllLanes, four)};
+}
+/// A stored block of q8_0 (34 bytes) or q4_0 (18 bytes): 32 numbers, out[0] and out[1]. scale * w is exact; the fma
+/// gives a zero the sign that the codec does.
+KVASIR_SIMD_FN void load_q8_0(const void* block, V16* out) {
+  const V16 scale = block_scale(block);
+  const auto* bytes = reinterpret_cast<const __m128i*>(static_cast<const char*>(block) + 2);
+  for (int i = 0; i < 2; ++i) {
+    const __m512i w = _mm512_maskz_cvtepi8_epi32(kAllLanes, _mm_loadu_si128(bytes + i));
+    out[i] = fma(scale, {_mm512_maskz_cvtepi32_ps(kAllLanes, w)}, zero());
+  }
+}
+KVASIR_SIMD_FN void load_q4_0(const void* block, V16* out) {
+  const V16 table = fma(block_scale(block), iota() - set1(8), zero());
+  const auto* bytes = reinterpret_cast<const __m128i*>(static_cast<const char*>(block) + 2);
+  const __m512i w = _mm512_maskz_cvtepu8_epi32(kAllLanes, _mm_loadu_si128(bytes));
+  out[0] = {_mm512_maskz_permutexvar_ps(kAllLanes, w, table.v)};  // looks at four bits
+  out[1] = {_mm512_maskz_permutexvar_ps(kAllLanes, _mm512_maskz_srli_epi32(kAllLanes, w, 4), table.v)};
+}
 
 /// lane i += lane i+8, then +4, +2, +1; returns lane 0.
 KVASIR_SIMD_FN float fold(V16 x) {

@@ -17,6 +17,9 @@
 
 namespace KVASIR_SIMD_NS {
 
+/// How many V16 the registers hold.
+static constexpr int kVectors = 8;
+
 struct V16 {
   float32x4_t q0, q1, q2, q3;
   static KVASIR_SIMD_MEMBER V16 broadcast(float x) {
@@ -139,6 +142,36 @@ KVASIR_SIMD_FN V16 load_bf16_n(const void* p, int n) {
   uint16_t tail[16] = {};
   __builtin_memcpy(tail, p, static_cast<size_t>(n) * sizeof tail[0]);
   return load_bf16(tail);
+}
+
+// The f16 that a block of integers begins with, in every lane.
+KVASIR_SIMD_FN float32x4_t block_scale(const void* block) {
+  uint16_t half;
+  __builtin_memcpy(&half, block, sizeof half);
+  return widen_f16(vdup_n_u16(half));
+}
+KVASIR_SIMD_FN float32x4_t scaled(float32x4_t scale, int16x4_t w) {
+  return vfmaq_f32(vdupq_n_f32(0), scale, vcvtq_f32_s32(vmovl_s16(w)));
+}
+KVASIR_SIMD_FN V16 scaled(float32x4_t scale, int8x16_t w) {
+  const int16x8_t lo = vmovl_s8(vget_low_s8(w)), hi = vmovl_s8(vget_high_s8(w));
+  return {scaled(scale, vget_low_s16(lo)), scaled(scale, vget_high_s16(lo)), scaled(scale, vget_low_s16(hi)),
+          scaled(scale, vget_high_s16(hi))};
+}
+/// A stored block of q8_0 (34 bytes) or q4_0 (18 bytes): 32 numbers, out[0] and out[1]. scale * w is exact; the fma
+/// gives a zero the sign that the codec does.
+KVASIR_SIMD_FN void load_q8_0(const void* block, V16* out) {
+  const float32x4_t scale = block_scale(block);
+  const auto* bytes = static_cast<const int8_t*>(block) + 2;
+  out[0] = scaled(scale, vld1q_s8(bytes));
+  out[1] = scaled(scale, vld1q_s8(bytes + 16));
+}
+KVASIR_SIMD_FN void load_q4_0(const void* block, V16* out) {
+  const float32x4_t scale = block_scale(block);
+  const uint8x16_t packed = vld1q_u8(static_cast<const uint8_t*>(block) + 2);
+  const int8x16_t eight = vdupq_n_s8(8);
+  out[0] = scaled(scale, vsubq_s8(vreinterpretq_s8_u8(vandq_u8(packed, vdupq_n_u8(15))), eight));
+  out[1] = scaled(scale, vsubq_s8(vreinterpretq_s8_u8(vshrq_n_u8(packed, 4)), eight));
 }
 
 /// lane i += lane i+8, then +4, +2, +1; returns lane 0.

@@ -19,6 +19,8 @@ std::vector<Arguments> model_commands(const std::string& model) {
                              {"logits", model, "-p", "x"},
                              {"embed", model, "-p", "x"},
                              {"perplexity", model, "--file", KVASIR_SOURCE_DIR "/models/prompts.txt", "--ctx", "16"},
+                             {"drift", model, "--file", KVASIR_SOURCE_DIR "/models/prompts.txt", "--ctx", "16",
+                              "--types", "f16", "--chunks", "1"},
                              {"verify", model},
                              {"bench", model, "-p", "16", "-n", "4"}};
   const auto names = command_names();

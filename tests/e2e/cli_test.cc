@@ -130,6 +130,36 @@ TEST(E2eRun, NarrowTypesGiveTheSameInEveryLayout) {
   }
 }
 
+TEST(E2eRun, AFullContextStopsRecomputesOrSlides) {
+  const auto with = [](Arguments more) {
+    Arguments all{"tales", "-p", "Hello", "-n", "120", "--greedy", "--ignore-eos", "--json", "--ctx", "64"};
+    all.insert(all.end(), more.begin(), more.end());
+    return json_of(all);
+  };
+  const Json stopped = with({}), recomputed = with({"--on-full", "recompute"}), slid = with({"--on-full", "slide"});
+  EXPECT_LT(stopped["tokens"].size(), 65u);
+  EXPECT_EQ(recomputed["tokens"].size(), 120u);
+  EXPECT_GT(recomputed["recomputed"], 0);
+  EXPECT_EQ(slid["tokens"].size(), 120u);
+  EXPECT_EQ(slid["stats"]["layout"], "windowed");
+  EXPECT_EQ(slid["stats"]["window"], "60 sinks 4");
+  EXPECT_EQ(with({"--window", "60", "--cache", "paged", "--ctx", "200"})["receipt"], slid["receipt"]);
+  const auto gpt2 = run_program({"tales-gpt2", "-p", "Hello", "-n", "8", "--on-full", "slide", "--ctx", "64"});
+  EXPECT_EQ(gpt2.code, 2);
+  EXPECT_THAT(gpt2.err, testing::HasSubstr("learned"));
+}
+
+TEST(E2eRun, KvRamIsKept) {
+  const Arguments run{"tales", "-p", "Hello", "-n", "100", "--greedy", "--ignore-eos", "--cache", "paged"};
+  Arguments enough = run, little = run;
+  enough.insert(enough.end(), {"--kv-ram", "400K"});  // two blocks of 64 positions, 3,072 B each
+  little.insert(little.end(), {"--kv-ram", "200K"});
+  EXPECT_EQ(run_program(enough).code, 0);
+  const auto refused = run_program(little);
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_THAT(refused.err, testing::HasSubstr("--kv-ram"));
+}
+
 TEST(E2eRun, ALinkCalledLlmWorks) {
   How how;
   how.program = fs::path(KVASIR_PROGRAM).parent_path() / "llm";
