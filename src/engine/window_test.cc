@@ -89,7 +89,7 @@ TEST(Window, ShortSequencesDoNotNoticeIt) {
 TEST(Window, OfTheUserIsTheSameInEveryLayoutChunkAndType) {
   for (const char* type : {"f32", "q4_0h"})
     for (const auto& [window, sinks] : {std::pair{40, 4}, {100, 64}, {1, 1}}) {
-      const auto options = [&](const std::string& layout) {
+      const auto options = [&, window = window, sinks = sinks](const std::string& layout) {
         return SessionOptions{.layout = layout, .kv_type_k = type, .kv_type_v = type, .window = window, .sinks = sinks};
       };
       Opened opened(with(""), {.threads = 1, .prefill_chunk = 256});

@@ -131,8 +131,8 @@ TEST(E2eRun, NarrowTypesGiveTheSameInEveryLayout) {
 }
 
 TEST(E2eRun, AFullContextStopsRecomputesOrSlides) {
-  const auto with = [](Arguments more) {
-    Arguments all{"tales", "-p", "Hello", "-n", "120", "--greedy", "--ignore-eos", "--json", "--ctx", "64"};
+  const auto with = [](Arguments more, const char* ctx = "64") {
+    Arguments all{"tales", "-p", "Hello", "-n", "120", "--greedy", "--ignore-eos", "--json", "--ctx", ctx};
     all.insert(all.end(), more.begin(), more.end());
     return json_of(all);
   };
@@ -143,14 +143,15 @@ TEST(E2eRun, AFullContextStopsRecomputesOrSlides) {
   EXPECT_EQ(slid["tokens"].size(), 120u);
   EXPECT_EQ(slid["stats"]["layout"], "windowed");
   EXPECT_EQ(slid["stats"]["window"], "60 sinks 4");
-  EXPECT_EQ(with({"--window", "60", "--cache", "paged", "--ctx", "200"})["receipt"], slid["receipt"]);
+  EXPECT_EQ(with({"--window", "60", "--cache", "paged"}, "200")["receipt"], slid["receipt"]);
   const auto gpt2 = run_program({"tales-gpt2", "-p", "Hello", "-n", "8", "--on-full", "slide", "--ctx", "64"});
   EXPECT_EQ(gpt2.code, 2);
   EXPECT_THAT(gpt2.err, testing::HasSubstr("learned"));
 }
 
 TEST(E2eRun, KvRamIsKept) {
-  const Arguments run{"tales", "-p", "Hello", "-n", "100", "--greedy", "--ignore-eos", "--cache", "paged"};
+  const Arguments run{"tales",        "-p",      "Hello", "-n",    "100", "--greedy",
+                      "--ignore-eos", "--cache", "paged", "--ctx", "200"};
   Arguments enough = run, little = run;
   enough.insert(enough.end(), {"--kv-ram", "400K"});  // two blocks of 64 positions, 3,072 B each
   little.insert(little.end(), {"--kv-ram", "200K"});
