@@ -128,7 +128,15 @@ class WindowConformance : public testing::TestWithParam<Case> {
   }
 };
 
-INSTANTIATE_TEST_SUITE_P(Every, WindowConformance, testing::ValuesIn(cases()),
+// Where rows are does not depend on their type: one of single values and one of blocks stand for all, which the other
+// suites run.
+std::vector<Case> window_cases() {
+  std::vector<Case> some = cases();
+  std::erase_if(some, [](const Case& c) { return c.codec != find_codec("f32") && c.codec != find_codec("q4_0"); });
+  return some;
+}
+
+INSTANTIATE_TEST_SUITE_P(Every, WindowConformance, testing::ValuesIn(window_cases()),
                          [](const auto& of) { return of.param.name(); });
 
 TEST_P(WindowConformance, WhatTheWindowSeesIsThereHoweverItWasTyped) {
