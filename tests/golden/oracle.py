@@ -41,9 +41,9 @@ class Memory(typing.NamedTuple):
     """
     window: int = 0
     sinks: int = 0
-    sinks_move: bool = True
     keep_k: typing.Callable = unchanged
     keep_v: typing.Callable = unchanged
+    sinks_move: bool = True
 
 
 ALL = Memory()
