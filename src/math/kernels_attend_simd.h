@@ -24,14 +24,10 @@ KVASIR_SIMD_FN int part_of(int n, int i) { return n - i < 0 ? 0 : n - i < 16 ? n
 
 template <class Rows>
 struct HeadOf {
-  static constexpr int kStepBytes = 64, kStep = kStepBytes / Rows::kBytes;
-  static KVASIR_SIMD_MEMBER void load(const std::byte* head, int d, V16* out) {
-    KVASIR_UNROLL
-    for (int i = 0; i < kStep; i += 16) out[i / 16] = Rows::at(head, d + i);
-  }
+  static constexpr int kStep = 16, kStepBytes = kStep * Rows::kBytes;
+  static KVASIR_SIMD_MEMBER void load(const std::byte* head, int d, V16* out) { *out = Rows::at(head, d); }
   static KVASIR_SIMD_MEMBER void load_n(const std::byte* head, int d, int n, V16* out) {
-    KVASIR_UNROLL
-    for (int i = 0; i < kStep; i += 16) out[i / 16] = Rows::at_n(head, d + i, part_of(n, i));
+    *out = Rows::at_n(head, d, n);
   }
 };
 struct HeadQ8_0 {
@@ -92,12 +88,14 @@ struct TileRows {
   RowForm form;
 
   const std::byte* row(int i) const { return base + static_cast<size_t>(i) * stride; }
-  // Where row i's step at channel d is: the first byte of the first, and of each other the last, since rows of blocks
-  // begin anywhere in a line. Inlined always: called, it is a function without effects, which GCC leaves out.
+  // The line that row i's step at channel d begins. Blocks begin anywhere in a line: the first byte of the first and
+  // the last of each other are fetched. Inlined always: called, it is a function without effects, which GCC leaves out.
   template <class Head>
   KVASIR_SIMD_MEMBER void fetch_next(int i, int d) const {
     const int step = d / Head::kStep * Head::kStepBytes;
-    prefetch(next + static_cast<size_t>(i) * stride + (d == 0 ? 0 : step + Head::kStepBytes - 1));
+    constexpr bool kBlocks = 64 % Head::kStepBytes != 0;
+    if (!kBlocks && step % 64 != 0) return;
+    prefetch(next + static_cast<size_t>(i) * stride + (kBlocks && d != 0 ? step + Head::kStepBytes - 1 : step));
   }
 };
 
@@ -151,11 +149,6 @@ inline void transpose_rows(const TileRows& rows, int head_dim, float* out) {
 
 // ---- scores -----------------------------------------------------------------------------------------------------
 
-// How many accumulators of `each` vectors fit the registers with their operands: a power of two, `most` at the most.
-constexpr int at_once(int each, int most) {
-  return most > 1 && each * most > kVectors * 3 / 4 ? at_once(each, most / 2) : most;
-}
-
 // acc[n * R + r]: the lanes of the dot of query n with row i + r, for Q queries that share the loads of R rows.
 template <class Head, int Q, int R>
 KVASIR_SIMD_FN void dot_rows(const float* const* q, const TileRows& k, int i, int head_dim, V16* acc) {
@@ -184,10 +177,11 @@ KVASIR_SIMD_FN void dot_rows(const float* const* q, const TileRows& k, int i, in
   }
 }
 
-// scores[q][64], before the scale; sums are folded sixteen at a time.
+// scores[q][64], before the scale; sums are folded sixteen at a time. Rows at once: memory waits for fewer, even where
+// their accumulators outgrow the registers (AVX2: 2 rows, which fit, took 1.15 times as long as 8).
 template <class Head, int Q>
 inline void score_rows(const float* const* q, const TileRows& k, int head_dim, float* scores) {
-  constexpr int R = at_once(Q, 16);
+  constexpr int R = Q == 1 ? 16 : Q == 4 ? 4 : 8;
   for (int i = 0; i < kTilePositions; i += 16) {
     V16 lanes[Q][16];
     for (int r = 0; r < 16; r += R) {
@@ -311,7 +305,8 @@ inline void weigh_channels(const float* p, const TileRows& v, const uint64_t* ma
 
 template <class Head, int Q>
 inline void weigh(const float* p, const TileRows& v, const uint64_t* mask, int head_dim, float* o) {
-  constexpr int kFew = Head::kStep / 16, kMany = at_once(Q, 4) > kFew ? at_once(Q, 4) : kFew;
+  // Accumulators take at most half of the registers.
+  constexpr int kFit = kVectors / 2 / Q, kFew = Head::kStep / 16, kMany = kFit >= 4 ? 4 : kFit > kFew ? kFit : kFew;
   int d = 0;
   for (; d + 16 * kMany <= head_dim; d += 16 * kMany)
     weigh_channels<Head, Q, kMany>(p, v, mask, d, 16 * kMany, head_dim, o);
