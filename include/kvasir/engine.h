@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -16,6 +17,7 @@ namespace kvasir {
 
 class BudgetShare;
 class Layout;
+struct CacheShape;
 struct LayoutInfo;
 struct EngineImpl;
 
@@ -26,6 +28,9 @@ struct EngineOptions {
   int prefill_chunk = 256;
 };
 
+/// Sinks of a window that come unasked: as many as arXiv:2309.17453 found to be enough.
+inline constexpr int kDefaultSinks = 4;
+
 struct SessionOptions {
   std::string layout = "grow";  ///< a name of `kvasir plan --help`'s list
   int ctx = 0;                  ///< the most positions; 0: the model's own limit, or what the budget has room for
@@ -33,7 +38,8 @@ struct SessionOptions {
   /// Every token sees only the last `window` positions, itself included, and the first `sinks` of the sequence, moved
   /// to right before the window (arXiv:2309.17453): an approximation of a model with full attention, in which a
   /// sequence may be longer than the model's own limit. 0: what the model was made for.
-  int window = 0, sinks = 0;
+  int window = 0;
+  std::optional<int> sinks = {};  ///< of a window; absent: kDefaultSinks
   /// `ctx` positions are held (sinks and a window), and the sequence goes on without end. Needs a layout that forgets.
   bool slide = false;
 };
@@ -62,9 +68,14 @@ class Session {
   /// The position of the next token.
   int pos() const { return static_cast<int>(tokens_.size()); }
   int ctx() const { return ctx_; }
+  /// Another session that holds the same and goes its own way from here. Layout paged shares its blocks until one of
+  /// them writes; others are copied. Errors: no memory, more than the budget has left.
+  Result<Session> fork() const;
   /// Forgets tokens from position `length` on; exact. Errors: length out of range, positions that a windowed cache does
   /// not hold any more.
   Result<void> truncate(int length);
+  /// How many tokens truncate() takes back at any time: all, or a pass's where the cache forgets.
+  int can_take_back() const;
   /// Forgets everything, keeps the memory.
   void clear();
   CacheStats cache_stats() const;
@@ -73,8 +84,10 @@ class Session {
   friend class Engine;
   friend struct EngineImpl;
   Session() = default;
+  static Result<Session> open(std::shared_ptr<const Model> model, const LayoutInfo& layout, const CacheShape& shape);
   /// truncate(), but where the cache cannot go back it is emptied, and what it held is computed again when needed.
   void take_back(int length);
+  std::shared_ptr<const Model> model_;
   std::unique_ptr<BudgetShare> share_, kv_share_;
   std::unique_ptr<Layout> cache_;
   std::vector<int> tokens_;

@@ -21,6 +21,9 @@ struct GenerateOptions {
   int max_tokens = -1;            ///< -1: until the end of text or of the context; 0 is refused
   std::vector<std::string> stop;  ///< the text ends before the first of these
   bool ignore_eos = false;
+  /// Tokens guessed at in a step, where the end of the text repeats what it had before (prompt lookup decoding): all of
+  /// them are checked in one pass, so the tokens, the logits and the receipt are those without. 0: off.
+  int lookup = 0;
   bool receipt = false;  ///< needs the model's fingerprint, which reads all weights once
   bool rss = false;      ///< split the resident set at the end, which looks at every page of the process
   /// Called with whole UTF-8 characters as they come; false ends the generation (reason "cancelled").
@@ -42,9 +45,10 @@ struct Generation {
   std::string text;
   std::vector<int> tokens;  ///< generated ids, an end-of-text id included
   int prompt_tokens = 0, cached_tokens = 0;
-  int recomputed = 0;       ///< how often the last half of the context was computed anew
-  std::string stop_reason;  ///< "eos", "stop", "length", "cancelled"
-  std::string receipt;      ///< 32 hex digits, when asked for
+  int guessed = 0, accepted = 0;  ///< tokens, by GenerateOptions::lookup
+  int recomputed = 0;             ///< how often the last half of the context was computed anew
+  std::string stop_reason;        ///< "eos", "stop", "length", "cancelled"
+  std::string receipt;            ///< 32 hex digits, when asked for
   GenStats stats;
 };
 
@@ -52,6 +56,19 @@ struct Generation {
 /// the context (refused before the forward pass, with both numbers), a bad parameter.
 Result<Generation> generate(Engine& engine, Session& session, std::span<const int> prompt,
                             const GenerateOptions& options);
+
+/// `samples` continuations of one prompt, side by side in forks of the session: the i-th is what sampling with choice i
+/// gives, and the session goes on as the first. Layout paged holds the prompt once. on_text is not called. Errors:
+/// those of generate(), no memory for a fork.
+Result<std::vector<Generation>> generate_samples(Engine& engine, Session& session, std::span<const int> prompt,
+                                                 int samples, const GenerateOptions& options);
+
+using OnDone = std::function<void(size_t prompt, Generation&& generation)>;
+/// Each prompt in a session of its own, up to `batch` in the same passes, or as many as the memory has room for; the
+/// next begins when one is done. Each gives what it gives alone, in the order of `on_done`; on_text is not called.
+/// Errors: those of generate() and open_session(); what is done by then has been told.
+Result<void> generate_batch(Engine& engine, const SessionOptions& session, std::span<const std::vector<int>> prompts,
+                            int batch, const GenerateOptions& options, const OnDone& on_done);
 
 /// The token that these logits and parameters choose. `recent` are the tokens so far, `position` that of the new token,
 /// `choice` tells parallel samples of one prompt apart. Errors: no finite logit.

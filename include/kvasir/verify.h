@@ -25,8 +25,8 @@ struct VerifyOptions {
   std::function<void(size_t done, size_t total, const std::string& name)> progress;
 };
 
-/// One way to compute, compared with the reference: layout none, one thread, whole prompts, one sequence, of the same KV
-/// type and window.
+/// One way to compute, compared with the reference: layout none, one thread, whole prompts, one sequence, of the same
+/// KV type and window.
 struct VerifyCase {
   std::string name;
   size_t compared_logits = 0;  ///< a case that compared nothing is a FAIL

@@ -33,13 +33,13 @@ tl::unexpected<Error> no_memory(size_t bytes, int error) {
 
 }  // namespace
 
-Result<Buffer> Buffer::allocate(size_t bytes, Owner owner, bool huge) {
+Result<Buffer> Buffer::map(size_t bytes, size_t align, Owner owner, int flags, int advice) {
   Buffer buffer;
   if (bytes == 0) return buffer;
-  const size_t guard = page_bytes(), align = huge ? kHugePage : guard;
+  const size_t guard = page_bytes();
   if (bytes > SIZE_MAX / 2) return no_memory(bytes, ENOMEM);  // below, nothing overflows
-  const size_t usable = (bytes + align - 1) / align * align + (huge ? kHugePage : 0), mapped = usable + 2 * guard;
-  void* base = mmap(nullptr, mapped, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  const size_t usable = (bytes + align - 1) / align * align + (align - guard), mapped = usable + 2 * guard;
+  void* base = mmap(nullptr, mapped, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
   if (base == MAP_FAILED) return no_memory(bytes, errno);
   std::byte* const first = static_cast<std::byte*>(base) + guard;
   if (mprotect(first, usable, PROT_READ | PROT_WRITE) != 0) {
@@ -47,15 +47,28 @@ Result<Buffer> Buffer::allocate(size_t bytes, Owner owner, bool huge) {
     munmap(base, mapped);
     return no_memory(bytes, error);
   }
-  if (huge) madvise(first, usable, MADV_HUGEPAGE);
+  madvise(first, usable, advice);
   buffer.base_ = base;
   buffer.mapped_ = mapped;
   buffer.data_ = reinterpret_cast<std::byte*>((reinterpret_cast<uintptr_t>(first) + align - 1) / align * align);
-  buffer.bytes_ = bytes;
   buffer.owner_ = owner;
-  counter(owner) += bytes;
   own_range(base, mapped, owner);
   return buffer;
+}
+
+Result<Buffer> Buffer::allocate(size_t bytes, Owner owner, bool huge) {
+  KVASIR_TRY(Buffer buffer, map(bytes, huge ? kHugePage : page_bytes(), owner, 0, huge ? MADV_HUGEPAGE : MADV_NORMAL));
+  buffer.charge(bytes);
+  return buffer;
+}
+
+Result<Buffer> Buffer::reserve(size_t bytes, Owner owner) {
+  return map(bytes, page_bytes(), owner, MAP_NORESERVE, MADV_NOHUGEPAGE);
+}
+
+void Buffer::charge(size_t bytes) {
+  counter(owner_) += bytes - bytes_;
+  bytes_ = bytes;
 }
 
 Buffer::~Buffer() {
@@ -70,33 +83,6 @@ void Buffer::touch() {
 }
 
 size_t whole_pages(size_t bytes) { return (bytes + page_bytes() - 1) / page_bytes() * page_bytes(); }
-
-Result<Reservation> Reservation::make(size_t bytes, Owner owner) {
-  Reservation r;
-  if (bytes == 0) return r;
-  if (bytes > SIZE_MAX / 2) return no_memory(bytes, ENOMEM);
-  void* base =
-      mmap(nullptr, whole_pages(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (base == MAP_FAILED) return no_memory(bytes, errno);
-  r.data_ = static_cast<std::byte*>(base);
-  r.reserved_ = whole_pages(bytes);
-  r.owner_ = owner;
-  madvise(base, r.reserved_, MADV_NOHUGEPAGE);
-  own_range(base, r.reserved_, owner);
-  return r;
-}
-
-Reservation::~Reservation() {
-  if (data_ == nullptr) return;
-  disown_range(data_);
-  munmap(data_, reserved_);
-  counter(owner_) -= taken_;
-}
-
-void Reservation::take(size_t bytes) {
-  counter(owner_) += bytes - taken_;
-  taken_ = bytes;
-}
 
 size_t live_bytes(Owner owner) { return counter(owner); }
 

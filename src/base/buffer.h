@@ -1,5 +1,5 @@
-// Memory that is counted: anonymous mappings, each charged to an owner, so that freeing really returns the bytes; and
-// address space that is charged as its pages are taken. Not for small objects; those live on the ordinary heap.
+// Memory that is counted: anonymous mappings, each charged to an owner, so that freeing really returns the bytes. Not
+// for small objects; those live on the ordinary heap.
 #pragma once
 
 #include <cstddef>
@@ -26,13 +26,21 @@ class Buffer {
   /// `bytes` may be 0 (an empty buffer). `huge` asks for 2 MiB pages where the system gives them,
   /// the last one too, even if only part of it is asked for.
   static Result<Buffer> allocate(size_t bytes, Owner owner, bool huge = false);
+  /// Address space for `bytes`, of which nothing is counted before charge(): the system gives a page when it is first
+  /// written. Never huge pages, which would be given whole where one page is written. Errors: no address space.
+  static Result<Buffer> reserve(size_t bytes, Owner owner);
 
   std::byte* data() const { return data_; }
+  /// As asked for; of a reservation, what is charged.
   size_t bytes() const { return bytes_; }
+  /// So many bytes of a reservation are in use in all, wherever in it they lie.
+  void charge(size_t bytes);
   /// Writes every page, so that all of it is resident from now on.
   void touch();
 
  private:
+  // [guard][usable, from a multiple of align on][guard], without anything counted.
+  static Result<Buffer> map(size_t bytes, size_t align, Owner owner, int flags, int advice);
   void swap(Buffer& other) noexcept {
     std::swap(data_, other.data_);
     std::swap(bytes_, other.bytes_);
@@ -42,51 +50,16 @@ class Buffer {
   }
 
   std::byte* data_ = nullptr;  // inside the mapping, aligned to 64 bytes (2 MiB when huge)
-  size_t bytes_ = 0;           // as asked for
+  size_t bytes_ = 0;           // counted
   void* base_ = nullptr;       // of the mapping, its first guard page
   size_t mapped_ = 0;
-  Owner owner_ = Owner::activations;
-};
-
-/// Zero-filled address space of which only what was taken is counted: the system gives a page when it is first written.
-/// Move-only. Never on huge pages, which would be given whole where one page is written. Reservations of one owner may
-/// lie side by side and be one mapping for the kernel.
-class Reservation {
- public:
-  Reservation() = default;
-  Reservation(Reservation&& other) noexcept { swap(other); }
-  Reservation& operator=(Reservation&& other) noexcept {
-    swap(other);
-    return *this;
-  }
-  ~Reservation();
-
-  /// Errors: no address space.
-  static Result<Reservation> make(size_t bytes, Owner owner);
-
-  std::byte* data() const { return data_; }
-  /// What was taken.
-  size_t bytes() const { return taken_; }
-  /// The owner has taken so many bytes of it in all, wherever in it they lie.
-  void take(size_t bytes);
-
- private:
-  void swap(Reservation& other) noexcept {
-    std::swap(data_, other.data_);
-    std::swap(reserved_, other.reserved_);
-    std::swap(taken_, other.taken_);
-    std::swap(owner_, other.owner_);
-  }
-
-  std::byte* data_ = nullptr;
-  size_t reserved_ = 0, taken_ = 0;
   Owner owner_ = Owner::activations;
 };
 
 /// `bytes` rounded up to the system's pages.
 size_t whole_pages(size_t bytes);
 
-/// Bytes that live buffers of this owner were asked for, now, and those taken of its reservations.
+/// The bytes() of this owner's live buffers, now.
 size_t live_bytes(Owner owner);
 
 }  // namespace kvasir

@@ -99,6 +99,28 @@ TEST(Buffer, RefusesAbsurdSizes) {
   EXPECT_EQ(live_bytes(Owner::kv), before);
 }
 
+TEST(Buffer, ReservedSpaceCostsWhatIsCharged) {
+  const size_t kv = live_bytes(Owner::kv), resident = resident_bytes();
+  {
+    auto space = Buffer::reserve(size_t{64} << 30, Owner::kv);  // more than there is
+    ASSERT_TRUE(space) << space.error().message();
+    EXPECT_EQ(space->bytes(), 0u);
+    EXPECT_EQ(live_bytes(Owner::kv), kv);
+    space->charge(8192);
+    EXPECT_EQ(space->bytes(), 8192u);
+    EXPECT_EQ(live_bytes(Owner::kv), kv + 8192);
+    std::byte* const last = space->data() + (size_t{64} << 30) - 1;
+    EXPECT_EQ(*last, std::byte{0});
+    *last = std::byte{7};
+    EXPECT_LT(resident_bytes(), resident + kMiB) << "a huge page was given for a byte";
+    Buffer moved = std::move(*space);
+    EXPECT_EQ(*last, std::byte{7});
+    moved.charge(4096);
+    EXPECT_EQ(live_bytes(Owner::kv), kv + 4096);
+  }
+  EXPECT_EQ(live_bytes(Owner::kv), kv);
+}
+
 TEST(Buffer, MovesItsMemoryAndItsCharge) {
   const size_t before = live_bytes(Owner::kv);
   {

@@ -3,20 +3,7 @@
 
 #include <algorithm>
 
-#include <fmt/format.h>
-
 namespace kvasir {
-
-tl::unexpected<Error> past_context(int end, int max_ctx) {
-  return fail(fmt::format("{} positions asked for, the cache may hold {}", end, max_ctx), "KV cache",
-              "a larger --ctx or a shorter prompt");
-}
-
-Result<void> check_truncation(int length, int coverage) {
-  if (length >= 0 && length <= coverage) return {};
-  return fail(fmt::format("cannot truncate to {} positions, {} are held", length, coverage), "KV cache",
-              fmt::format("0..{}", coverage));
-}
 
 Result<std::unique_ptr<Layout>> ContiguousLayout::make(const LayoutInfo& info, const CacheShape& shape,
                                                        bool all_at_once) {
@@ -54,12 +41,6 @@ void ContiguousLayout::apply(std::unique_ptr<Plan> plan) {
 
 void ContiguousLayout::tiles(int layer, int end, std::vector<Tile>* out) const {
   append_contiguous_tiles(slab_.k_at(layer, 0), slab_.k_row, slab_.v_at(layer, 0), slab_.v_row, end, out);
-}
-
-Result<void> ContiguousLayout::truncate(int length) {
-  KVASIR_CHECK(check_truncation(length, length_));
-  length_ = length;
-  return {};
 }
 
 void ContiguousLayout::end_step() {

@@ -20,7 +20,6 @@ class ContiguousLayout : public Layout {
   Row row(int layer, int pos) override { return {slab_.k_at(layer, pos), slab_.v_at(layer, pos)}; }
   void tiles(int layer, int end, std::vector<Tile>* out) const override;
   void commit(int length) override { length_ = length; }
-  Result<void> truncate(int length) override;
   void end_step() override;
   int coverage() const override { return length_; }
   size_t bytes() const override { return slab_.bytes(); }
@@ -28,6 +27,9 @@ class ContiguousLayout : public Layout {
   int capacity() const override { return slab_.cap; }
   int growths() const override { return growths_; }
   size_t copied_rows() const override { return copied_rows_; }
+
+ protected:
+  void cut(int length) override { length_ = length; }
 
  private:
   struct NewSlab : Plan {
@@ -42,10 +44,5 @@ class ContiguousLayout : public Layout {
   int length_ = 0, growths_ = 0;
   size_t peak_bytes_ = 0, copied_rows_ = 0;
 };
-
-/// Checks 0 <= length <= coverage, the one condition on truncation of layouts that hold everything.
-Result<void> check_truncation(int length, int coverage);
-/// The refusal of a layout asked for more than max_ctx.
-tl::unexpected<Error> past_context(int end, int max_ctx);
 
 }  // namespace kvasir

@@ -2,6 +2,7 @@
 #include "cache/layout.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 #include <fmt/format.h>
@@ -74,24 +75,67 @@ size_t bytes_of_positions(const CacheShape& shape, int64_t positions) {
   return Slab::product(static_cast<size_t>(positions), shape.position_bytes());
 }
 
-Result<std::unique_ptr<Layout>> Layout::fork() const {
-  KVASIR_TRY(auto copy, info().make(shape_));
-  const int length = coverage();
-  KVASIR_TRY(auto plan, copy->plan(length));
-  copy->apply(std::move(plan));
+tl::unexpected<Error> past_context(int end, int max_ctx) {
+  return fail(fmt::format("{} positions asked for, the cache may hold {}", end, max_ctx), "KV cache",
+              "a larger --ctx or a shorter prompt");
+}
+
+Result<void> Layout::check_length(int length) const {
+  if (length < 0 || length > coverage())
+    return fail(fmt::format("cannot truncate to {} positions, {} are held", length, coverage()), "KV cache",
+                fmt::format("0..{}", coverage()));
+  for (int layer = 0; layer < shape_.layers; ++layer) {
+    const int window = shape_.window(layer), seen = window == 0 ? 0 : std::max(shape_.sinks, length - window + 1);
+    if (seen < length && seen < oldest(layer))
+      return fail(fmt::format("cannot truncate to {} positions: those before {} are forgotten, and the window of {} "
+                              "needs them",
+                              length, oldest(layer), window),
+                  "KV cache", "an empty sequence, or another --cache layout");
+  }
+  return {};
+}
+
+Result<void> Layout::truncate(int length) {
+  KVASIR_CHECK(check_length(length));
+  for (int layer = 0; layer < shape_.layers; ++layer)
+    floors_[static_cast<size_t>(layer)] = std::min(length, oldest(layer));
+  cut(length);
+  return {};
+}
+
+Result<void> Layout::adopt(const Layout& from, int length) {
+  KVASIR_CHECK(from.check_length(length));
+  if (length > shape_.max_ctx) return past_context(length, shape_.max_ctx);
+  if (!share(from, length)) {
+    KVASIR_TRY(auto room, plan(length));
+    apply(std::move(room));
+    copy_rows(from, length);
+  }
+  for (int layer = 0; layer < shape_.layers; ++layer)
+    floors_[static_cast<size_t>(layer)] = std::min(length, from.oldest(layer));
+  commit(length);
+  saturated_ += from.saturated();
+  return {};
+}
+
+void Layout::copy_rows(const Layout& from, int length) {
   std::vector<Tile> tiles;
   for (int layer = 0; layer < shape_.layers; ++layer) {
     tiles.clear();
-    this->tiles(layer, length, &tiles);
+    from.tiles(layer, length, &tiles);
     for (const Tile& tile : tiles)
-      for (int i = 0; i < kTilePositions && tile.first + i < length; ++i) {
-        const Row to = copy->row(layer, tile.first + i);
+      for (uint64_t live = tile.live; live != 0; live &= live - 1) {
+        const int i = std::countr_zero(live);
+        const Row to = row(layer, tile.first + i);
         std::memcpy(to.k, tile.k + static_cast<size_t>(i) * tile.k_stride, shape_.k_row_bytes());
         std::memcpy(to.v, tile.v + static_cast<size_t>(i) * tile.v_stride, shape_.v_row_bytes());
       }
   }
-  copy->commit(length);
-  copy->saturated_ = saturated_.load();
+}
+
+Result<std::unique_ptr<Layout>> Layout::fork() const {
+  KVASIR_TRY(auto copy, info().make(shape_, pool()));
+  KVASIR_CHECK(copy->adopt(*this, coverage()));
   return copy;
 }
 

@@ -105,15 +105,26 @@ class Layout {
   virtual void tiles(int layer, int end, std::vector<Tile>* out) const = 0;
   /// The sequence now has `length` positions. Once per forward pass, after the last layer.
   virtual void commit(int length) = 0;
-  /// Forgets positions >= length; exact, or an error and nothing changed.
-  virtual Result<void> truncate(int length) = 0;
+  /// Whether the sequence could go on from its first `length` positions. Errors: fewer are held, or some that the next
+  /// query's windows see are forgotten.
+  Result<void> check_length(int length) const;
+  /// Forgets positions >= length; exact, or an error of check_length() and nothing changed.
+  Result<void> truncate(int length);
+  /// Takes over the first `length` positions of a cache of any layout, of the same shape but for max_ctx and lookahead:
+  /// copied, or shared where both have blocks of one pool. Requires: nothing is held. Errors: those of check_length(),
+  /// no memory, more than max_ctx.
+  Result<void> adopt(const Layout& from, int length);
   /// Another sequence that holds the same positions and goes its own way from here. Errors: no memory.
-  virtual Result<std::unique_ptr<Layout>> fork() const;
+  Result<std::unique_ptr<Layout>> fork() const;
   /// A step of generation is over.
   virtual void end_step() {}
 
   /// Positions [0, coverage()) are held, but for those that no window sees any more.
   virtual int coverage() const = 0;
+  /// Of the positions of a layer that are no sinks, those below are forgotten.
+  virtual int oldest(int layer) const { return floor(layer); }
+  /// What the positions are held in; forks share what is pooled. Null: a pool of its own, or none.
+  virtual std::shared_ptr<BlockPool> pool() const { return nullptr; }
   /// Exact: what is allocated now.
   virtual size_t bytes() const = 0;
   virtual size_t peak_bytes() const = 0;
@@ -129,13 +140,25 @@ class Layout {
   int64_t saturated() const { return saturated_; }
 
  protected:
-  explicit Layout(const CacheShape& shape) : shape_(shape) {}
-  Layout(const Layout& other) : shape_(other.shape_), saturated_(other.saturated_.load()) {}
+  explicit Layout(const CacheShape& shape) : shape_(shape), floors_(static_cast<size_t>(shape.layers)) {}
+  /// The sequence has `length` positions, of those held.
+  virtual void cut(int length) = 0;
+  /// Holds the first `length` positions of `from` together with it, or does nothing and says so.
+  virtual bool share(const Layout& /*from*/, int /*length*/) { return false; }
+  /// Of a layer: positions below were forgotten before the sequence was cut to, or came with, what it has now.
+  int floor(int layer) const { return floors_[static_cast<size_t>(layer)]; }
 
  private:
+  // Requires: room for them.
+  void copy_rows(const Layout& from, int length);
+
   CacheShape shape_;
+  std::vector<int> floors_;
   std::atomic<int64_t> saturated_{0};
 };
+
+/// The refusal of a layout asked for more than max_ctx.
+tl::unexpected<Error> past_context(int end, int max_ctx);
 
 /// positions * shape.position_bytes(), or the largest size, which no system gives.
 size_t bytes_of_positions(const CacheShape& shape, int64_t positions);

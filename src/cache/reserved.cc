@@ -2,11 +2,7 @@
 #include "cache/reserved.h"
 
 #include <algorithm>
-#include <cstring>
 
-#include <fmt/format.h>
-
-#include "cache/contiguous.h"
 #include "cache/slab.h"
 
 namespace kvasir {
@@ -48,7 +44,7 @@ size_t ReservedLayout::bytes_for(const CacheShape& s, int positions, bool rings)
 
 Result<std::unique_ptr<Layout>> ReservedLayout::make(const LayoutInfo& info, const CacheShape& shape) {
   std::unique_ptr<ReservedLayout> layout(new ReservedLayout(info, shape));
-  KVASIR_TRY(layout->memory_, Reservation::make(bytes_for(shape, shape.max_ctx, info.forgets), Owner::kv));
+  KVASIR_TRY(layout->memory_, Buffer::reserve(bytes_for(shape, shape.max_ctx, info.forgets), Owner::kv));
   size_t at = 0;
   for (int layer = 0; layer < shape.layers; ++layer) {
     Lane& lane = layout->lanes_.emplace_back(lane_of(shape, layer, info.forgets));
@@ -71,7 +67,7 @@ void ReservedLayout::apply(std::unique_ptr<Plan> plan) {
   if (plan == nullptr) return;
   capacity_ = static_cast<Extent&>(*plan).end;
   const size_t before = memory_.bytes();
-  memory_.take(bytes_for(shape(), capacity_, info_.forgets));
+  memory_.charge(bytes_for(shape(), capacity_, info_.forgets));
   growths_ += memory_.bytes() != before ? 1 : 0;
 }
 
@@ -93,46 +89,19 @@ Tile ReservedLayout::tile_at(const Lane& at, int first, int row, uint64_t live) 
 void ReservedLayout::tiles(int layer, int end, std::vector<Tile>* out) const {
   const Lane& at = lane(layer);
   if (at.sinks > 0 && end > 0) out->push_back(tile_at(at, 0, 0, live_below(0, std::min(at.sinks, end))));
-  const int from = at.oldest(std::max(end, written_.load(std::memory_order_relaxed)));
+  const int from = at.ring == 0 ? 0 : oldest(layer, std::max(end, written_.load(std::memory_order_relaxed)));
   for (int first = from / kTilePositions * kTilePositions; first < end; first += kTilePositions)
     if (const uint64_t live = live_below(first, end) & ~live_below(first, from); live != 0)
       out->push_back(tile_at(at, first, at.tile_row(first), live));
 }
 
-bool ReservedLayout::holds(int layer, int length) const {
-  const int first = std::max(lane(layer).sinks, length - shape().window(layer) + 1);
-  return first >= length || first >= lane(layer).oldest(written_.load());
+int ReservedLayout::oldest(int layer, int written) const {
+  const Lane& at = lane(layer);
+  return at.ring == 0 ? floor(layer) : std::max({at.sinks, floor(layer), written - at.ring});
 }
 
-Result<void> ReservedLayout::truncate(int length) {
-  KVASIR_CHECK(check_truncation(length, length_));
-  for (int layer = 0; layer < shape().layers; ++layer)
-    if (lane(layer).ring != 0 && !holds(layer, length))
-      return fail(fmt::format("cannot truncate to {} positions: those before {} are forgotten, and the window of {} "
-                              "needs them",
-                              length, lane(layer).oldest(written_.load()), shape().window(layer)),
-                  "KV cache", "an empty sequence, or another --cache layout");
-  for (Lane& at : lanes_) at.floor = std::min(length, at.oldest(written_.load()));
-  length_ = length;
-  written_ = length;
-  return {};
-}
+int ReservedLayout::oldest(int layer) const { return oldest(layer, written_.load(std::memory_order_relaxed)); }
 
-Result<std::unique_ptr<Layout>> ReservedLayout::fork() const {
-  KVASIR_TRY(auto made, make(info_, shape()));
-  auto& copy = static_cast<ReservedLayout&>(*made);
-  KVASIR_TRY(auto plan, copy.plan(capacity_));
-  copy.apply(std::move(plan));
-  for (size_t l = 0; l < lanes_.size(); ++l) {
-    copy.lanes_[l].floor = lanes_[l].floor;
-    const auto rows = static_cast<size_t>(lanes_[l].rows(length_));
-    std::memcpy(copy.memory_.data() + lanes_[l].k, memory_.data() + lanes_[l].k, rows * shape().k_row_bytes());
-    std::memcpy(copy.memory_.data() + lanes_[l].v, memory_.data() + lanes_[l].v, rows * shape().v_row_bytes());
-  }
-  copy.length_ = length_;
-  copy.growths_ = 0;
-  copy.written_ = written_.load();
-  return made;
-}
+void ReservedLayout::cut(int length) { length_ = written_ = length; }
 
 }  // namespace kvasir

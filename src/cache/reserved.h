@@ -23,14 +23,16 @@ class ReservedLayout : public Layout {
   Row row(int layer, int pos) override;
   void tiles(int layer, int end, std::vector<Tile>* out) const override;
   void commit(int length) override { length_ = length; }
-  Result<void> truncate(int length) override;
-  Result<std::unique_ptr<Layout>> fork() const override;
   int coverage() const override { return length_; }
+  int oldest(int layer) const override;
   size_t bytes() const override { return memory_.bytes(); }
   size_t peak_bytes() const override { return memory_.bytes(); }
   int capacity() const override { return capacity_; }
   int growths() const override { return growths_; }
   size_t copied_rows() const override { return 0; }
+
+ protected:
+  void cut(int length) override;
 
  private:
   // Where a layer's rows are: those of the sinks, then `ring` others, position p at p % ring. Without a ring, every
@@ -38,15 +40,12 @@ class ReservedLayout : public Layout {
   struct Lane {
     int ring = 0, sinks = 0;
     size_t k = 0, v = 0;  // offsets in the memory
-    int floor = 0;        // positions below were lost before the sequence was last truncated
 
     /// Rows that a sequence of `positions` has taken.
     int rows(int positions) const;
     /// Where the tile that begins at `first` would have its first row.
     int tile_row(int first) const { return ring == 0 ? first : sinks + first % ring; }
     int row_of(int pos) const { return pos < sinks ? pos : ring == 0 ? pos : sinks + pos % ring; }
-    /// The first position, of those that are no sinks, that is still there once `written` were written.
-    int oldest(int written) const { return ring == 0 ? 0 : std::max({sinks, floor, written - ring}); }
   };
   struct Extent : Plan {
     int end = 0;
@@ -56,12 +55,12 @@ class ReservedLayout : public Layout {
   static Lane lane_of(const CacheShape& shape, int layer, bool rings);
   const Lane& lane(int layer) const { return lanes_[static_cast<size_t>(layer)]; }
   Tile tile_at(const Lane& lane, int first, int row, uint64_t live) const;
-  // Whether all is there that the query at position `length` sees of a layer.
-  bool holds(int layer, int length) const;
+  // The same once `written` positions were written.
+  int oldest(int layer, int written) const;
 
   const LayoutInfo& info_;
   std::vector<Lane> lanes_;
-  Reservation memory_;
+  Buffer memory_;
   int length_ = 0, capacity_ = 0, growths_ = 0;
   std::atomic<int> written_{0};  // positions, since the last truncation: a pass that is not committed writes too
 };

@@ -51,15 +51,10 @@ void add_kv_types(CLI::App& app, SessionOptions& session) {
 }
 
 void add_window(CLI::App& app, SessionOptions& session) {
-  constexpr int kSinks = 4;  // as many as the paper found to be enough
-  const auto window = [&session](int positions) {
-    session.window = positions;
-    session.sinks = positions != 0 ? kSinks : 0;  // --sinks comes after
-  };
-  app.add_option_function<int>("--window", window,
-                               "see only so many last positions, an approximation of a model that sees all; 0: all");
+  app.add_option("--window", session.window,
+                 "see only so many last positions, an approximation of a model that sees all; 0: all");
   app.add_option("--sinks", session.sinks,
-                 fmt::format("with --window, the first positions too; {} by default", kSinks));
+                 fmt::format("with --window, the first positions too; {} by default", kDefaultSinks));
 }
 
 void EngineArgs::add(CLI::App& app) {

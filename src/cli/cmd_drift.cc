@@ -69,7 +69,7 @@ nlohmann::json report_json(const DriftReport& r, const Engine& engine, const Ses
           {"windows", r.windows},
           {"layout", session.layout},
           {"window", session.window},
-          {"sinks", session.sinks},
+          {"sinks", session.window == 0 ? 0 : session.sinks.value_or(kDefaultSinks)},
           {"seconds", r.seconds},
           {"threads", engine.threads()},
           {"kv_bytes_per_token_f32", r.kv_bytes_per_token_f32},

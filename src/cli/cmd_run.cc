@@ -1,6 +1,4 @@
 // kvasir run: generate from a prompt.
-#include <unistd.h>
-
 #include <cstdio>
 #include <random>
 
@@ -8,6 +6,7 @@
 
 #include "cli/cli.h"
 #include "cli/prompt_args.h"
+#include "cli/run_report.h"
 
 namespace kvasir::cli {
 namespace {
@@ -16,7 +15,8 @@ struct Args {
   ModelArgs model;
   EngineArgs engine;
   PromptArgs prompt;
-  int n = -1;
+  int n = -1, samples = 1, batch = 4, lookup = 0;
+  std::string prompts;
   bool greedy = false, stats = false, json = false, receipt = false, ignore_eos = false;
   std::optional<double> temperature, top_p, min_p, repeat_penalty;
   std::optional<int> top_k, repeat_last_n;
@@ -46,6 +46,19 @@ void add_sampling(CLI::App& app, Args& a) {
   app.add_option("--stop", a.stop, "end before this text; may be given more than once")->allow_extra_args(false);
 }
 
+void add_several(CLI::App& app, Args& a) {
+  app.add_option("--samples", a.samples, "so many continuations of the prompt; in --cache paged they share it")
+      ->capture_default_str();
+  CLI::Option* prompts = app.add_option("--prompts", a.prompts, "a file with one prompt per line, instead of a prompt");
+  app.add_option("--batch", a.batch, "with --prompts, how many run side by side")
+      ->needs(prompts)
+      ->capture_default_str();
+  for (const char* one : {"--prompt", "--file", "--ids", "--samples"}) prompts->excludes(app.get_option(one));
+  app.add_option("--lookup", a.lookup,
+                 "guess so many tokens at a time from what the text repeats; the same text, often sooner. 0: off")
+      ->capture_default_str();
+}
+
 SamplingParams sampling(const Args& a, const Model& model) {
   SamplingParams p = model.sampling_defaults();
   if (a.temperature) p.temperature = *a.temperature;
@@ -59,65 +72,67 @@ SamplingParams sampling(const Args& a, const Model& model) {
   return p;
 }
 
-double mib(size_t bytes) { return static_cast<double>(bytes) / (1024.0 * 1024.0); }
-
-void print_rss(const RssByOwner& r) {
-  fmt::print(stderr,
-             "RSS         {:.1f} MiB at the end: weights {:.1f}, KV {:.1f}, activations {:.1f}, tokenizer {:.1f}, "
-             "code {:.1f}, other {:.1f}; the kernel counts {:.1f}\n",
-             mib(r.total()), mib(r.weights), mib(r.kv), mib(r.activations), mib(r.tokenizer), mib(r.code), mib(r.other),
-             mib(r.kernel));
-}
-
-void print_stats(const Generation& g, const SamplingParams& p) {
-  const GenStats& s = g.stats;
-  const CacheStats& c = s.cache;
-  fmt::print(stderr, "\n");
-  fmt::print(stderr, "prompt      {} tokens, {:.1f} tok/s, first token after {:.1f} ms\n", g.prompt_tokens,
-             s.prefill_tok_s, s.ttft_ms);
-  fmt::print(stderr, "generated   {} tokens, {:.1f} tok/s, stopped by: {}\n", g.tokens.size(), s.decode_tok_s,
-             g.stop_reason);
-  fmt::print(stderr, "KV cache    {} bytes ({}, {} positions, K {}, V {}), predicted {}, peak {}, grown {} times\n",
-             with_commas(c.bytes), c.layout, c.capacity, c.kv_type_k, c.kv_type_v, with_commas(c.predicted_bytes),
-             with_commas(c.peak_bytes), c.growths);
-  if (c.window != "none") fmt::print(stderr, "window      {}\n", c.window);
-  if (c.saturated > 0)
-    fmt::print(stderr, "saturated   {} values of K and V\n", with_commas(static_cast<uint64_t>(c.saturated)));
-  fmt::print(stderr, "weights     {:.1f} MiB, {}\n", mib(s.weights_bytes), s.weights);
-  fmt::print(stderr, "peak RSS    {:.1f} MiB\n", mib(s.peak_rss_bytes));
-  if (s.rss) print_rss(*s.rss);
-  fmt::print(stderr, "ran on      {} threads, {}\n", s.threads, s.cpu);
-  if (p.temperature > 0) fmt::print(stderr, "seed        {}\n", p.seed);
-}
-
-nlohmann::json run_json(const Generation& g, const SamplingParams& p) {
-  nlohmann::json json{{"text", g.text},
-                      {"tokens", g.tokens},
-                      {"prompt_tokens", g.prompt_tokens},
-                      {"cached_tokens", g.cached_tokens},
-                      {"generated_tokens", g.tokens.size()},
-                      {"recomputed", g.recomputed},
-                      {"stop_reason", g.stop_reason},
-                      {"receipt", g.receipt},
-                      {"seed", p.seed},
-                      {"stats", to_json(g.stats)}};
-  return json;
-}
-
-Result<int> run(const Args& a, bool cache_given) {
-  KVASIR_TRY(const auto model, a.model.open());
-  std::string text;
-  KVASIR_TRY(const auto ids, a.prompt.tokens(*model, &text));
-  KVASIR_TRY(const auto engine, Engine::create(model, a.engine.engine));
-  KVASIR_TRY(auto session, engine->open_session(session_options(a, cache_given)));
+GenerateOptions generate_options(const Args& a, const Model& model) {
   GenerateOptions options;
-  options.sampling = sampling(a, *model);
+  options.sampling = sampling(a, model);
   options.max_tokens = a.n;
   options.stop = a.stop;
   options.on_full = a.on_full == "recompute" ? OnFull::recompute : OnFull::stop;
   options.ignore_eos = a.ignore_eos;
+  options.lookup = a.lookup;
   options.receipt = a.receipt || a.json;
   options.rss = a.stats || a.json;
+  return options;
+}
+
+// One of several: what was asked, what came.
+void print_one(const Args& a, const std::string& title, const Generation& g, const GenerateOptions& options) {
+  fmt::print("{}{}\n", title, g.text);
+  if (a.receipt) fmt::print("receipt {}\n", g.receipt);
+  fmt::print("\n");
+  std::fflush(stdout);
+  if (a.stats) print_stats(g, options.sampling);
+}
+
+int print_all(const Args& a, const std::vector<std::string>& titles, const std::vector<Generation>& all,
+              const GenerateOptions& options) {
+  nlohmann::json list = nlohmann::json::array();
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (a.json) {
+      list.push_back(run_json(all[i], options.sampling));
+      list.back()["prompt"] = titles[i];
+    } else {
+      print_one(a, titles[i], all[i], options);
+    }
+  }
+  if (a.json) print_json({{"generations", list}});
+  return kOk;
+}
+
+Result<int> run_samples(const Args& a, Engine& engine, Session& session, std::span<const int> prompt,
+                        const std::string& text) {
+  const GenerateOptions options = generate_options(a, engine.model());
+  KVASIR_TRY(const auto all, generate_samples(engine, session, prompt, a.samples, options));
+  return print_all(a, std::vector(all.size(), text), all, options);
+}
+
+// Told in the order of the prompts, each as soon as those before it are.
+Result<int> run_prompts(const Args& a, Engine& engine, const SessionOptions& session) {
+  KVASIR_TRY(const std::vector<std::string> texts, read_prompts(a.prompts));
+  std::vector<std::vector<int>> prompts;
+  for (const std::string& text : texts) {
+    KVASIR_TRY(prompts.emplace_back(), encode(engine.model(), text));
+  }
+  const GenerateOptions options = generate_options(a, engine.model());
+  std::vector<Generation> all(texts.size());
+  KVASIR_CHECK(generate_batch(engine, session, prompts, a.batch, options,
+                              [&](size_t i, Generation&& g) { all[i] = std::move(g); }));
+  return print_all(a, texts, all, options);
+}
+
+Result<int> run_one(const Args& a, Engine& engine, Session& session, std::span<const int> prompt,
+                    const std::string& text) {
+  GenerateOptions options = generate_options(a, engine.model());
   bool started = false;
   if (!a.json)
     options.on_text = [&](std::string_view piece) {
@@ -127,7 +142,7 @@ Result<int> run(const Args& a, bool cache_given) {
       std::fflush(stdout);
       return std::ferror(stdout) == 0;
     };
-  KVASIR_TRY(const Generation g, generate(*engine, session, ids, options));
+  KVASIR_TRY(const Generation g, generate(engine, session, prompt, options));
   if (a.json) {
     print_json(run_json(g, options.sampling));
     return kOk;
@@ -139,6 +154,18 @@ Result<int> run(const Args& a, bool cache_given) {
   return kOk;
 }
 
+Result<int> run(const Args& a, bool cache_given) {
+  KVASIR_TRY(const auto model, a.model.open());
+  KVASIR_TRY(const auto engine, Engine::create(model, a.engine.engine));
+  const SessionOptions options = session_options(a, cache_given);
+  if (!a.prompts.empty()) return run_prompts(a, *engine, options);
+  std::string text;
+  KVASIR_TRY(const auto ids, a.prompt.tokens(*model, &text));
+  KVASIR_TRY(auto session, engine->open_session(options));
+  if (a.samples != 1) return run_samples(a, *engine, session, ids, text);
+  return run_one(a, *engine, session, ids, text);
+}
+
 void add(CLI::App& app, Run* run_command) {
   auto a = std::make_shared<Args>();
   a->model.add(app);
@@ -148,6 +175,7 @@ void add(CLI::App& app, Run* run_command) {
       ->capture_default_str();
   add_sampling(app, *a);
   app.add_flag("--ignore-eos", a->ignore_eos, "go on past the end of the text");
+  add_several(app, *a);
   app.add_option(
          "--on-full", a->on_full,
          "when the context is full: stop; recompute its last half and go on; slide: let go of the oldest tokens "
@@ -159,7 +187,9 @@ void add(CLI::App& app, Run* run_command) {
   app.add_flag("--json", a->json, "one JSON object on stdout");
   app.footer(
       "Examples:\n  kvasir run tales -p \"Once upon a time\" -n 64 --stats\n"
-      "  kvasir run tales -p Hello -n 16 --greedy --receipt --cache dense --threads 4");
+      "  kvasir run tales -p Hello -n 16 --greedy --receipt --cache dense --threads 4\n"
+      "  kvasir run tales -p \"The dog\" --samples 4 --seed 1 --cache paged\n"
+      "  kvasir run tales --prompts questions.txt --batch 8 -n 64 --json");
   const CLI::Option* cache = app.get_option("--cache");
   *run_command = [a, cache] { return run(*a, cache->count() > 0); };
 }

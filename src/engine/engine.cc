@@ -1,4 +1,4 @@
-// Sessions and steps: which tokens are fed to which pass.
+// Steps: which tokens are fed to which pass. Sessions are in session.cc.
 #include <kvasir/engine.h>
 
 #include <algorithm>
@@ -7,54 +7,11 @@
 
 #include "arch/footprint.h"
 #include "base/system.h"
-#include "cache/kv_type.h"
 #include "engine/engine_impl.h"
 #include "engine/memory_plan.h"
 #include "engine/session_shape.h"
 
 namespace kvasir {
-// ---- session ----------------------------------------------------------------------------------------------------
-
-Session::Session(Session&&) noexcept = default;
-Session& Session::operator=(Session&&) noexcept = default;
-Session::~Session() = default;
-
-Result<void> Session::truncate(int length) {
-  if (length < 0 || length > pos())
-    return fail(fmt::format("cannot truncate to {} tokens, the session has {}", length, pos()), "session",
-                fmt::format("0..{}", pos()));
-  if (length <= cache_->coverage()) KVASIR_CHECK(cache_->truncate(length));
-  tokens_.resize(static_cast<size_t>(length));
-  if (cache_->info().pooled) reached_ = length;
-  return {};
-}
-
-void Session::take_back(int length) {
-  if (truncate(length)) return;
-  (void)cache_->truncate(0);
-  tokens_.resize(static_cast<size_t>(length));
-}
-
-void Session::clear() { (void)truncate(0); }
-
-CacheStats Session::cache_stats() const {
-  CacheStats stats;
-  const CacheShape& shape = cache_->shape();
-  stats.layout = cache_->info().name;
-  stats.kv_type_k = kv_type_name(*shape.k, shape.rotate_k);
-  stats.kv_type_v = kv_type_name(*shape.v, shape.rotate_v);
-  stats.window = shape.window_policy();
-  stats.bytes = cache_->bytes();
-  stats.predicted_bytes = cache_->info().bytes(shape, reached_);
-  stats.peak_bytes = cache_->peak_bytes();
-  stats.capacity = cache_->capacity();
-  stats.growths = cache_->growths();
-  stats.copied_rows = cache_->copied_rows();
-  stats.saturated = cache_->saturated();
-  return stats;
-}
-
-// ---- engine -----------------------------------------------------------------------------------------------------
 
 Engine::Engine() = default;
 Engine::~Engine() = default;
@@ -94,21 +51,7 @@ Result<Session> Engine::open_session(const LayoutInfo& layout, const SessionOpti
   Budget &budget = *model_->budget(), &kv_budget = *model_->kv_budget();
   if (options.ctx == 0 && (budget.limited() || kv_budget.limited()))
     shape.max_ctx = std::max(1, positions_that_fit(net.config(), layout, shape, budget.left(), kv_budget.left()));
-  Session session;
-  session.ctx_ = shape.max_ctx;
-  const bool streamed = net.source().mode() == WeightMode::streamed;
-  const std::string hint = streamed ? "a smaller --ctx or a narrower --kv-type"
-                                    : "a smaller --ctx, a narrower --kv-type or --weights streamed";
-  const std::string what = fmt::format("a context of {} positions in layout {} needs", shape.max_ctx, layout.name);
-  if (layout.pooled) {  // its KV is promised block by block
-    KVASIR_TRY(session.share_, budget.take(session_activation_bytes(net.config(), shape), "sequences", what, hint));
-  } else {
-    const size_t kv = layout.peak_bytes(shape, shape.max_ctx);
-    KVASIR_TRY(session.share_, budget.take(session_bytes(net.config(), layout, shape), "sequences", what, hint));
-    KVASIR_TRY(session.kv_share_, kv_budget.take(kv, "sequences", what, hint));
-  }
-  KVASIR_TRY(session.cache_, layout.make(shape, model_->block_pool()));
-  return session;
+  return Session::open(model_, layout, shape);
 }
 
 Result<void> Engine::step(std::span<const Feed> feeds, StepOutput* out) {

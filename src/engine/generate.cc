@@ -1,139 +1,118 @@
-// The loop of generation: sample, stream, stop, step.
+// Which sequences are generated together: one, samples of one prompt, or many prompts.
 #include <kvasir/generate.h>
 
 #include <algorithm>
-#include <optional>
+#include <deque>
+#include <list>
 
 #include <fmt/format.h>
 
-#include "base/clock.h"
-#include "base/rss.h"
-#include "base/system.h"
-#include "engine/stop.h"
+#include "engine/stream.h"
 
 namespace kvasir {
 namespace {
 
-// What a generation collects besides ids: text, streamed as it becomes certain.
-class TextSink {
- public:
-  /// `context` is what the text continues: its last tokens decide about a first space and a character cut in two.
-  TextSink(const Model& model, std::span<const int> context, const GenerateOptions& options)
-      : options_(options), stops_(options.stop) {
-    if (model.tokenizer() == nullptr) return;
-    decoder_.emplace(model.tokenizer());
-    for (int id : context.last(std::min<size_t>(4, context.size()))) (void)decoder_->push(id);
+// A step of all streams in one: each gets its rows.
+Result<void> step(Engine& engine, std::span<Stream* const> streams) {
+  std::vector<Feed> feeds;
+  for (Stream* stream : streams) feeds.push_back(stream->next());
+  StepOutput out;
+  KVASIR_CHECK(engine.step(feeds, &out));
+  std::span<const float> rest = out.logits;
+  for (size_t i = 0; i < streams.size(); ++i) {
+    const size_t rows = feeds[i].all_logits ? feeds[i].tokens.size() : 1;
+    const size_t floats = rows * static_cast<size_t>(engine.model().info().vocab);
+    KVASIR_CHECK(streams[i]->take(rest.first(floats)));
+    rest = rest.subspan(floats);
   }
-  void push(int id) { emit(decoder_ ? stops_.push(decoder_->push(id)) : std::string()); }
-  void finish() {
-    if (decoder_) emit(stops_.push(decoder_->finish()));
-    emit(stops_.finish());
-  }
-  bool stopped() const { return stops_.stopped(); }
-  bool cancelled() const { return cancelled_; }
-  const std::string& text() const { return text_; }
-
- private:
-  void emit(const std::string& piece) {
-    if (piece.empty()) return;
-    text_ += piece;
-    if (options_.on_text && !cancelled_) cancelled_ = !options_.on_text(piece);
-  }
-
-  const GenerateOptions& options_;
-  std::optional<StreamDecoder> decoder_;
-  StopMatcher stops_;
-  std::string text_;
-  bool cancelled_ = false;
-};
-
-Result<void> check(const Session& session, std::span<const int> prompt, const GenerateOptions& options) {
-  KVASIR_CHECK(check_sampling(options.sampling));
-  if (options.max_tokens == 0 || options.max_tokens < -1)
-    return fail(fmt::format("{} tokens asked for", options.max_tokens), "-n", "1 or more, or -1 for no limit");
-  if (prompt.empty()) return fail("the prompt is empty", "-p", "a prompt of at least one token");
-  const size_t end = static_cast<size_t>(session.pos()) + prompt.size();
-  if (end > static_cast<size_t>(session.ctx()))
-    return fail(fmt::format("a prompt of {} tokens does not fit the context of {}", end, session.ctx()), "-p",
-                "a shorter prompt or a larger --ctx");
   return {};
 }
 
-// The next token of a session, which is computed anew from its last half where it is full.
-Result<void> feed(Engine& engine, Session& session, int id, StepOutput* out, int* recomputed) {
-  if (session.pos() < session.ctx()) return engine.prefill(session, {&id, 1}, out);
-  const auto half = session.tokens().last(static_cast<size_t>(session.ctx() / 2));
-  std::vector<int> tokens(half.begin(), half.end());
-  tokens.push_back(id);
-  session.clear();
-  ++*recomputed;
-  return engine.prefill(session, tokens, out);
+// Until all are done.
+Result<void> run(Engine& engine, std::vector<Stream*> streams) {
+  const auto drop = [&] { std::erase_if(streams, [](const Stream* s) { return s->done(); }); };
+  for (drop(); !streams.empty(); drop()) KVASIR_CHECK(step(engine, streams));
+  return {};
 }
 
-bool contains(const std::vector<int>& ids, int id) { return std::find(ids.begin(), ids.end(), id) != ids.end(); }
+// Before anything is fed, so that its failure changes nothing and its time is not the first token's.
+Result<void> prepare(const Engine& engine, const GenerateOptions& options) {
+  if (options.receipt) KVASIR_CHECK(engine.model().fingerprint());
+  return {};
+}
 
-void fill_stats(const Engine& engine, const Session& session, const GenerateOptions& options, double start,
-                double prefilled, double first, double end, Generation* g) {
-  GenStats& s = g->stats;
-  s.ttft_ms = (first - start) * 1e3;
-  s.prefill_tok_s = g->prompt_tokens / (prefilled - start);
-  if (g->tokens.size() > 1) s.decode_tok_s = static_cast<double>(g->tokens.size() - 1) / (end - first);
-  s.cache = session.cache_stats();
-  s.weights_bytes = engine.model().info().weights_bytes;
-  s.weights = engine.model().info().weights_mode;
-  s.threads = engine.threads();
-  s.cpu = engine.cpu();
-  if (options.rss) s.rss = rss_by_owner(engine.model().info().tokenizer_bytes);
-  s.peak_rss_bytes = peak_rss_bytes();
+// A sequence of a batch.
+struct Slot {
+  Slot(const Engine& engine, Session opened, std::span<const int> ids, const GenerateOptions& options, size_t index)
+      : session(std::move(opened)), stream(engine, session, ids, options), prompt(index) {}
+  Session session;
+  Stream stream;
+  size_t prompt;
+};
+
+GenerateOptions silent(GenerateOptions options) {
+  options.on_text = nullptr;
+  return options;
 }
 
 }  // namespace
 
 Result<Generation> generate(Engine& engine, Session& session, std::span<const int> prompt,
                             const GenerateOptions& options) {
-  KVASIR_CHECK(check(session, prompt, options));
-  // Before anything is fed, so that its failure changes nothing and its time is not the first token's.
-  if (options.receipt) KVASIR_CHECK(engine.model().fingerprint());
-  const double start = now_seconds();
-  Generation g;
-  g.prompt_tokens = static_cast<int>(prompt.size());
-  g.cached_tokens = session.pos();
+  KVASIR_CHECK(Stream::check(session, prompt, options));
+  KVASIR_CHECK(prepare(engine, options));
+  Stream stream(engine, session, prompt, options);
+  KVASIR_CHECK(run(engine, {&stream}));
+  return stream.finish();
+}
+
+Result<std::vector<Generation>> generate_samples(Engine& engine, Session& session, std::span<const int> prompt,
+                                                 int samples, const GenerateOptions& asked) {
+  if (samples < 1) return fail(fmt::format("{} samples", samples), "--samples", "1 or more");
+  const GenerateOptions options = silent(asked);
+  KVASIR_CHECK(Stream::check(session, prompt, options));
+  KVASIR_CHECK(prepare(engine, options));
+  Stream first(engine, session, prompt, options);
   StepOutput out;
   KVASIR_CHECK(engine.prefill(session, prompt, &out));
-  const double prefilled = now_seconds();
-  std::optional<Receipt> receipt;
-  if (options.receipt) {
-    KVASIR_TRY(receipt, Receipt::start(engine, session.cache_stats(), session.tokens()));
+  std::deque<Session> forks;
+  std::deque<Stream> others;
+  std::vector<Stream*> streams{&first};
+  for (int choice = 1; choice < samples; ++choice) {
+    KVASIR_TRY(Session fork, session.fork());
+    others.push_back(first.forked(forks.emplace_back(std::move(fork)), choice));
+    streams.push_back(&others.back());
   }
-  TextSink sink(engine.model(), session.tokens(), options);
-  double first = 0;
-  while (g.stop_reason.empty()) {
-    KVASIR_TRY(const int id, sample(out.logits, options.sampling, session.tokens(), session.pos()));
-    if (first == 0) first = now_seconds();
-    g.tokens.push_back(id);
-    if (receipt) receipt->add(out.logits, id);
-    if (!options.ignore_eos && contains(engine.model().info().eos, id)) {
-      g.stop_reason = "eos";
-      break;
+  for (Stream* stream : streams) KVASIR_CHECK(stream->take(out.logits));
+  KVASIR_CHECK(run(engine, streams));
+  std::vector<Generation> all;
+  for (Stream* stream : streams) all.push_back(stream->finish());
+  return all;
+}
+
+Result<void> generate_batch(Engine& engine, const SessionOptions& session, std::span<const std::vector<int>> prompts,
+                            int batch, const GenerateOptions& asked, const OnDone& on_done) {
+  if (batch < 1) return fail(fmt::format("{} sequences in a batch", batch), "--batch", "1 or more");
+  const GenerateOptions options = silent(asked);
+  KVASIR_CHECK(prepare(engine, options));
+  std::list<Slot> slots;
+  for (size_t next = 0; next < prompts.size() || !slots.empty();) {
+    while (next < prompts.size() && slots.size() < static_cast<size_t>(batch)) {
+      auto opened = engine.open_session(session);
+      if (!opened && !slots.empty()) break;  // there is room when one of them is done
+      if (!opened) return tl::unexpected(opened.error());
+      KVASIR_CHECK(Stream::check(*opened, prompts[next], options));
+      slots.emplace_back(engine, std::move(*opened), prompts[next], options, next);
+      ++next;
     }
-    sink.push(id);
-    if (sink.stopped())
-      g.stop_reason = "stop";
-    else if (sink.cancelled())
-      g.stop_reason = "cancelled";
-    else if (static_cast<int>(g.tokens.size()) == options.max_tokens ||
-             (session.pos() == session.ctx() && options.on_full == OnFull::stop))
-      g.stop_reason = "length";
-    else
-      KVASIR_CHECK(feed(engine, session, id, &out, &g.recomputed));
+    std::vector<Stream*> streams;
+    for (Slot& slot : slots) streams.push_back(&slot.stream);
+    KVASIR_CHECK(step(engine, streams));
+    for (Slot& slot : slots)
+      if (slot.stream.done()) on_done(slot.prompt, slot.stream.finish());
+    slots.remove_if([](const Slot& slot) { return slot.stream.done(); });
   }
-  const double end = now_seconds();
-  sink.finish();
-  if (sink.stopped()) g.stop_reason = "stop";
-  g.text = sink.text();
-  if (receipt) g.receipt = receipt->hex();
-  fill_stats(engine, session, options, start, prefilled, first, end, &g);
-  return g;
+  return {};
 }
 
 }  // namespace kvasir

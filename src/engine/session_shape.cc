@@ -20,7 +20,7 @@ Result<int> choose_ctx(int asked, const ModelConfig& config, bool windowed) {
 
 // A window that is not the model's own.
 Result<void> set_window(const ModelConfig& c, const SessionOptions& options, CacheShape* shape) {
-  const int window = options.window, sinks = options.sinks;
+  const int window = options.window, sinks = options.sinks.value_or(window != 0 ? kDefaultSinks : 0);
   if (window == 0 && sinks == 0) return {};
   if (!c.rope)
     return fail(
@@ -47,11 +47,10 @@ Result<SessionOptions> sliding(const ModelConfig& config, SessionOptions options
   if (!layout.forgets)
     return fail(fmt::format("layout {} holds every position, and a sequence that slides has no end", layout.name),
                 "--cache", "--cache windowed");
-  constexpr int kSinks = 4;
   const int ctx = options.ctx == 0 ? config.max_ctx : std::min(options.ctx, config.max_ctx);
   if (options.window == 0) {
-    options.sinks = std::min(kSinks, ctx - 1);
-    options.window = ctx - options.sinks;
+    options.sinks = options.sinks.value_or(std::min(kDefaultSinks, ctx - 1));
+    options.window = ctx - *options.sinks;
   }
   options.ctx = kMostPositions;
   return options;

@@ -159,12 +159,11 @@ std::vector<Group> all_groups(const Model& model, const VerifyOptions& o) {
       groups.push_back(other_group(fmt::format("kv={} ", type.name), session, o));
   }
   const ModelConfig& c = model.network().config();
-  constexpr int kWindow = 24, kSinks = 4;  // shorter than the texts
-  if (!c.rope || !c.windows.empty() || o.session.window > 0 || kWindow + kSinks > c.max_ctx) return groups;
+  constexpr int kWindow = 24;  // with the sinks, shorter than the texts
+  if (!c.rope || !c.windows.empty() || o.session.window > 0 || kWindow + kDefaultSinks > c.max_ctx) return groups;
   SessionOptions session = o.session;
   session.window = kWindow;
-  session.sinks = kSinks;
-  groups.push_back(other_group(fmt::format("window={}+{} ", kWindow, kSinks), session, o));
+  groups.push_back(other_group(fmt::format("window={}+{} ", kWindow, kDefaultSinks), session, o));
   return groups;
 }
 

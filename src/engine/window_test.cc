@@ -108,6 +108,7 @@ TEST(Window, OfTheUserWithoutSinksIsThatOfAModel) {
   const std::vector<int> ids = tiny::ids(200);
   SessionOptions options;
   options.window = 30;
+  options.sinks = 0;
   EXPECT_TRUE(same_bits(plain.fresh(ids, options), own.fresh(ids)));
 }
 
@@ -283,6 +284,10 @@ TEST(OnFull, SlideIsAWindowThatFillsTheContextAndHasNoEnd) {
   StepOutput out;
   ASSERT_TRUE(opened.engine().prefill(session, tiny::ids(400), &out));
   EXPECT_EQ(session.cache_stats().bytes, g.stats.cache.bytes);
+  slide.sinks = 9;
+  EXPECT_EQ(opened.session(slide).cache_stats().window, "55 sinks 9");
+  slide.sinks = 64;
+  EXPECT_THAT(message_of(opened.engine().open_session(slide)), HasSubstr("64 sinks"));
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include <numeric>
 #include <ostream>
 #include <random>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -142,6 +143,11 @@ inline bool same_rows(const Codec& codec, const CacheShape& s, const std::byte* 
   return std::memcmp(x.data(), y.data(), static_cast<size_t>(s.kv_heads * s.head_dim) * sizeof(float)) == 0;
 }
 
+/// Whether the query sees the position; position by position, once more.
+inline bool is_seen(int query, int pos, int window, int sinks) {
+  return pos <= query && (window == 0 || pos > query - window || pos < sinks);
+}
+
 // ---- a layout and its model side by side --------------------------------------------------------------------------
 
 /// Everything that a refused or dropped request must leave as it was.
@@ -227,6 +233,26 @@ class Sequence {
     return text;
   }
 
+  /// "" when the tiles hold what the next query sees, and nothing that is wrong.
+  std::string wrong_for_the_next() const {
+    for (int layer = 0; layer < layout->shape().layers; ++layer)
+      if (const std::string text = wrong_for_the_next(layer); !text.empty())
+        return fmt::format("layer {}: {}", layer, text);
+    return {};
+  }
+  /// The first n positions in another cache, to go on with other values.
+  Sequence adopted(std::unique_ptr<Layout> other, int n) const {
+    Sequence copy(std::move(other), value_);
+    const auto done = copy.layout->adopt(*layout, n);
+    EXPECT_TRUE(done) << done.error().message();
+    copy.k_ = k_;
+    copy.v_ = v_;
+    copy.resize(n);
+    copy.length = n;
+    copy.version = version + 1;
+    return copy;
+  }
+
   State state() const {
     State s{layout->coverage(),   layout->capacity(),    layout->growths(),     layout->bytes(),
             layout->peak_bytes(), layout->copied_rows(), live_bytes(Owner::kv), {}};
@@ -250,6 +276,27 @@ class Sequence {
   int length = 0, version = 0;
 
  private:
+  std::string wrong_for_the_next(int layer) const {
+    const CacheShape& s = layout->shape();
+    std::vector<Tile> tiles;
+    layout->tiles(layer, length, &tiles);
+    std::set<int> live;
+    for (const Tile& tile : tiles)
+      for (int i = 0; i < 64; ++i) {
+        if ((tile.live >> i & 1) == 0) continue;
+        const size_t at = static_cast<size_t>(i), pos = static_cast<size_t>(tile.first + i);
+        if (tile.first + i >= length) return fmt::format("position {} does not exist", pos);
+        if (!live.insert(tile.first + i).second) return fmt::format("position {} is there twice", pos);
+        if (!is_seen(length, tile.first + i, s.window(layer), s.sinks)) continue;
+        if (!same_rows(*s.k, s, tile.k + at * tile.k_stride, k_rows(layer) + pos * s.k_row_bytes()) ||
+            !same_rows(*s.v, s, tile.v + at * tile.v_stride, v_rows(layer) + pos * s.v_row_bytes()))
+          return fmt::format("position {} of {} is not what was written", pos, length);
+      }
+    for (int pos = 0; pos < length; ++pos)
+      if (is_seen(length, pos, s.window(layer), s.sinks) && !live.contains(pos))
+        return fmt::format("position {} of {} is missing", pos, length);
+    return {};
+  }
   std::string wrong_tile(int layer, int end, int first, const Tile& tile) const {
     const CacheShape& s = layout->shape();
     if (tile.first != first) return fmt::format("layer {}: a tile at {}, expected {}", layer, tile.first, first);

@@ -28,7 +28,6 @@ class Wrapped : public Layout {
   Row row(int layer, int pos) override { return inner_->row(layer, pos); }
   void tiles(int layer, int end, std::vector<Tile>* out) const override { inner_->tiles(layer, end, out); }
   void commit(int length) override { inner_->commit(length); }
-  Result<void> truncate(int length) override { return inner_->truncate(length); }
   int coverage() const override { return inner_->coverage(); }
   size_t bytes() const override { return inner_->bytes(); }
   size_t peak_bytes() const override { return inner_->peak_bytes(); }
@@ -37,6 +36,8 @@ class Wrapped : public Layout {
   size_t copied_rows() const override { return inner_->copied_rows(); }
 
  protected:
+  void cut(int length) override { (void)inner_->truncate(length); }
+
   const LayoutInfo& info_;
   std::unique_ptr<Layout> inner_;
 };

@@ -3,8 +3,6 @@
 
 #include <algorithm>
 
-#include "cache/contiguous.h"
-
 namespace kvasir {
 
 extern const LayoutInfo layout_grow;
@@ -39,10 +37,6 @@ class GrowLayout : public Layout {
                             store.v<std::byte>(layer, 0, slot_), store.v_row_bytes() * slots, end, out);
   }
   void commit(int length) override { (void)store_.set_seq_len(length); }  // planned, so it has room
-  Result<void> truncate(int length) override {
-    KVASIR_CHECK(check_truncation(length, store_.seq_len()));
-    return store_.set_seq_len(length);
-  }
 
   int coverage() const override { return store_.seq_len(); }
   size_t bytes() const override { return store_.bytes(); }
@@ -50,6 +44,9 @@ class GrowLayout : public Layout {
   int capacity() const override { return store_.capacity(); }
   int growths() const override { return store_.growths(); }
   size_t copied_rows() const override { return store_.copied_rows(); }
+
+ protected:
+  void cut(int length) override { (void)store_.set_seq_len(length); }
 
  private:
   struct Grown : Plan {

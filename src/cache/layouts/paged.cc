@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "cache/block_pool.h"
-#include "cache/contiguous.h"
+#include "cache/layout.h"
 
 namespace kvasir {
 
@@ -69,20 +69,26 @@ class PagedLayout : public Layout {
   }
   void commit(int length) override { length_ = length; }
 
-  Result<void> truncate(int length) override {
-    KVASIR_CHECK(check_truncation(length, length_));
-    length_ = length;
-    blocks_.resize(static_cast<size_t>(blocks_for(length)));
-    return {};
-  }
-  Result<std::unique_ptr<Layout>> fork() const override { return std::make_unique<PagedLayout>(*this); }
-
   int coverage() const override { return length_; }
   size_t bytes() const override { return blocks_.size() * block_bytes(); }
   size_t peak_bytes() const override { return peak_bytes_; }
   int capacity() const override { return static_cast<int>(blocks_.size()) * kBlock; }
   int growths() const override { return growths_; }
   size_t copied_rows() const override { return copied_rows_; }
+  std::shared_ptr<BlockPool> pool() const override { return pool_; }
+
+ protected:
+  void cut(int length) override {
+    length_ = length;
+    blocks_.resize(static_cast<size_t>(blocks_for(length)));
+  }
+  bool share(const Layout& from, int length) override {
+    const auto* other = dynamic_cast<const PagedLayout*>(&from);
+    if (other == nullptr || other->pool_ != pool_) return false;
+    blocks_.assign(other->blocks_.begin(), other->blocks_.begin() + blocks_for(length));
+    peak_bytes_ = std::max(peak_bytes_, bytes());
+    return true;
+  }
 
  private:
   struct Taken : Plan {

@@ -1,0 +1,63 @@
+// Statistics for people, and the object for machines.
+#include "cli/run_report.h"
+
+#include <cstdio>
+
+#include <fmt/format.h>
+
+#include "cli/cli.h"
+
+namespace kvasir::cli {
+namespace {
+
+double mib(size_t bytes) { return static_cast<double>(bytes) / (1024.0 * 1024.0); }
+
+void print_rss(const RssByOwner& r) {
+  fmt::print(stderr,
+             "RSS         {:.1f} MiB at the end: weights {:.1f}, KV {:.1f}, activations {:.1f}, tokenizer {:.1f}, "
+             "code {:.1f}, other {:.1f}; the kernel counts {:.1f}\n",
+             mib(r.total()), mib(r.weights), mib(r.kv), mib(r.activations), mib(r.tokenizer), mib(r.code), mib(r.other),
+             mib(r.kernel));
+}
+
+}  // namespace
+
+void print_stats(const Generation& g, const SamplingParams& p) {
+  const GenStats& s = g.stats;
+  const CacheStats& c = s.cache;
+  fmt::print(stderr, "\n");
+  fmt::print(stderr, "prompt      {} tokens, {:.1f} tok/s, first token after {:.1f} ms\n", g.prompt_tokens,
+             s.prefill_tok_s, s.ttft_ms);
+  fmt::print(stderr, "generated   {} tokens, {:.1f} tok/s, stopped by: {}\n", g.tokens.size(), s.decode_tok_s,
+             g.stop_reason);
+  fmt::print(stderr, "KV cache    {} bytes ({}, {} positions, K {}, V {}), predicted {}, peak {}, grown {} times\n",
+             with_commas(c.bytes), c.layout, c.capacity, c.kv_type_k, c.kv_type_v, with_commas(c.predicted_bytes),
+             with_commas(c.peak_bytes), c.growths);
+  if (g.guessed > 0) fmt::print(stderr, "lookup      {} of {} guesses accepted\n", g.accepted, g.guessed);
+  if (c.window != "none") fmt::print(stderr, "window      {}\n", c.window);
+  if (c.saturated > 0)
+    fmt::print(stderr, "saturated   {} values of K and V\n", with_commas(static_cast<uint64_t>(c.saturated)));
+  fmt::print(stderr, "weights     {:.1f} MiB, {}\n", mib(s.weights_bytes), s.weights);
+  fmt::print(stderr, "peak RSS    {:.1f} MiB\n", mib(s.peak_rss_bytes));
+  if (s.rss) print_rss(*s.rss);
+  fmt::print(stderr, "ran on      {} threads, {}\n", s.threads, s.cpu);
+  if (p.temperature > 0) fmt::print(stderr, "seed        {}\n", p.seed);
+}
+
+nlohmann::json run_json(const Generation& g, const SamplingParams& p) {
+  nlohmann::json json{{"text", g.text},
+                      {"tokens", g.tokens},
+                      {"prompt_tokens", g.prompt_tokens},
+                      {"cached_tokens", g.cached_tokens},
+                      {"generated_tokens", g.tokens.size()},
+                      {"recomputed", g.recomputed},
+                      {"guessed", g.guessed},
+                      {"accepted", g.accepted},
+                      {"stop_reason", g.stop_reason},
+                      {"receipt", g.receipt},
+                      {"seed", p.seed},
+                      {"stats", to_json(g.stats)}};
+  return json;
+}
+
+}  // namespace kvasir::cli

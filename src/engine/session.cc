@@ -1,0 +1,81 @@
+// Sessions: what is promised to one, and how its tokens and its cache stay together.
+#include <kvasir/engine.h>
+
+#include <fmt/format.h>
+
+#include "arch/footprint.h"
+#include "arch/network.h"
+#include "base/budget.h"
+#include "cache/kv_type.h"
+#include "engine/memory_plan.h"
+
+namespace kvasir {
+
+Session::Session(Session&&) noexcept = default;
+Session& Session::operator=(Session&&) noexcept = default;
+Session::~Session() = default;
+
+// All that its ctx may take is promised; KV that comes from a pool is, block by block, as it is taken.
+Result<Session> Session::open(std::shared_ptr<const Model> model, const LayoutInfo& layout, const CacheShape& shape) {
+  const Network& net = model->network();
+  const std::string hint = net.source().mode() == WeightMode::streamed
+                               ? "a smaller --ctx or a narrower --kv-type"
+                               : "a smaller --ctx, a narrower --kv-type or --weights streamed";
+  const std::string what = fmt::format("a context of {} positions in layout {} needs", shape.max_ctx, layout.name);
+  const size_t kv = layout.pooled ? 0 : layout.peak_bytes(shape, shape.max_ctx);
+  Session session;
+  session.ctx_ = shape.max_ctx;
+  KVASIR_TRY(session.share_,
+             model->budget()->take(session_activation_bytes(net.config(), shape) + kv, "sequences", what, hint));
+  KVASIR_TRY(session.kv_share_, model->kv_budget()->take(kv, "sequences", what, hint));
+  KVASIR_TRY(session.cache_, layout.make(shape, model->block_pool()));
+  session.model_ = std::move(model);
+  return session;
+}
+
+Result<Session> Session::fork() const {
+  KVASIR_TRY(Session copy, open(model_, cache_->info(), cache_->shape()));
+  KVASIR_CHECK(copy.cache_->adopt(*cache_, cache_->coverage()));
+  copy.tokens_ = tokens_;
+  copy.reached_ = cache_->coverage();
+  return copy;
+}
+
+Result<void> Session::truncate(int length) {
+  if (length < 0 || length > pos())
+    return fail(fmt::format("cannot truncate to {} tokens, the session has {}", length, pos()), "session",
+                fmt::format("0..{}", pos()));
+  if (length <= cache_->coverage()) KVASIR_CHECK(cache_->truncate(length));
+  tokens_.resize(static_cast<size_t>(length));
+  if (cache_->info().pooled) reached_ = length;
+  return {};
+}
+
+void Session::take_back(int length) {
+  if (truncate(length)) return;
+  (void)cache_->truncate(0);
+  tokens_.resize(static_cast<size_t>(length));
+}
+
+int Session::can_take_back() const { return cache_->info().forgets ? cache_->shape().lookahead : pos(); }
+
+void Session::clear() { (void)truncate(0); }
+
+CacheStats Session::cache_stats() const {
+  CacheStats stats;
+  const CacheShape& shape = cache_->shape();
+  stats.layout = cache_->info().name;
+  stats.kv_type_k = kv_type_name(*shape.k, shape.rotate_k);
+  stats.kv_type_v = kv_type_name(*shape.v, shape.rotate_v);
+  stats.window = shape.window_policy();
+  stats.bytes = cache_->bytes();
+  stats.predicted_bytes = cache_->info().bytes(shape, reached_);
+  stats.peak_bytes = cache_->peak_bytes();
+  stats.capacity = cache_->capacity();
+  stats.growths = cache_->growths();
+  stats.copied_rows = cache_->copied_rows();
+  stats.saturated = cache_->saturated();
+  return stats;
+}
+
+}  // namespace kvasir

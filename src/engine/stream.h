@@ -1,0 +1,72 @@
+// One sequence as it is generated: what to feed next, and what each row of logits adds: a token, text, the receipt.
+// Which sequences share a pass is generate.cc's.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <kvasir/generate.h>
+
+#include "engine/stop.h"
+
+namespace kvasir {
+
+/// What a generation collects besides ids: text, streamed as it becomes certain.
+class TextSink {
+ public:
+  /// `context` is what the text continues: its last tokens decide about a first space and a character cut in two.
+  TextSink(const Model& model, std::span<const int> context, const GenerateOptions& options);
+  void push(int id) { emit(decoder_ ? stops_.push(decoder_->push(id)) : std::string()); }
+  void finish();
+  bool stopped() const { return stops_.stopped(); }
+  bool cancelled() const { return cancelled_; }
+  const std::string& text() const { return text_; }
+
+ private:
+  void emit(const std::string& piece);
+
+  const GenerateOptions& options_;
+  std::optional<StreamDecoder> decoder_;
+  StopMatcher stops_;
+  std::string text_;
+  bool cancelled_ = false;
+};
+
+class Stream {
+ public:
+  /// Requires: check() has passed; the session, the options and the prompt outlive this.
+  Stream(const Engine& engine, Session& session, std::span<const int> prompt, const GenerateOptions& options,
+         int choice = 0);
+
+  /// Errors: an empty prompt, one that does not fit the context, a parameter out of range.
+  static Result<void> check(const Session& session, std::span<const int> prompt, const GenerateOptions& options);
+
+  /// What to feed: the prompt; then the token chosen last, and guesses at those that follow.
+  Feed next();
+  /// The rows of logits that next() asked for. Errors: no finite logit, no fingerprint for the receipt.
+  Result<void> take(std::span<const float> rows);
+  bool done() const { return !g_.stop_reason.empty(); }
+  /// Another that has been fed the same prompt, in a session that was forked after it.
+  Stream forked(Session& session, int choice) const;
+  /// Once it is done.
+  Generation finish();
+
+ private:
+  Result<void> begin();
+  Result<void> choose(std::span<const float> row, int position);
+  void guess();
+
+  const Engine* engine_;
+  Session* session_;
+  std::span<const int> prompt_;
+  const GenerateOptions* options_;
+  int choice_;
+  Generation g_;
+  std::optional<TextSink> sink_;
+  std::optional<Receipt> receipt_;
+  std::vector<int> feed_;  // after the prompt: the token chosen last, and guesses
+  double start_, prefilled_ = 0, first_ = 0;
+};
+
+}  // namespace kvasir
