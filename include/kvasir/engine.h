@@ -40,6 +40,8 @@ struct SessionOptions {
   /// sequence may be longer than the model's own limit. 0: what the model was made for.
   int window = 0;
   std::optional<int> sinks = {};  ///< of a window; absent: kDefaultSinks
+  /// Texts of one salt are not reused in sessions of another.
+  std::string salt = {};
   /// `ctx` positions are held (sinks and a window), and the sequence goes on without end. Needs a layout that forgets.
   bool slide = false;
 };
@@ -57,6 +59,20 @@ struct CacheStats {
   int64_t saturated = 0;   ///< values that the KV type could not hold
 };
 
+/// What of a text a session did not have to compute.
+struct Reuse {
+  int tokens = 0;    ///< reused
+  int differs = -1;  ///< the first of the session's own tokens that the text does not have; -1: it has them all
+};
+
+/// What the texts kept by a model's prefix_ram did so far.
+struct PrefixStats {
+  int64_t queries = 0, hits = 0;  ///< texts asked for; those of which something was there
+  int64_t asked_tokens = 0, reused_tokens = 0;
+  int64_t evictions = 0;
+  size_t entries = 0, bytes = 0;  ///< texts now, and their KV; what several share counts once
+};
+
 /// One sequence: its tokens, its cache, its position. Move-only; used by one thread at a time.
 class Session {
  public:
@@ -71,6 +87,12 @@ class Session {
   /// Another session that holds the same and goes its own way from here. Layout paged shares its blocks until one of
   /// them writes; others are copied. Errors: no memory, more than the budget has left.
   Result<Session> fork() const;
+  /// Writes tokens and cache to a file that a session of any layout loads: docs/formats/snapshot.md. Errors: the file
+  /// system's; the fingerprint cannot be computed.
+  Result<void> save(const std::string& path) const;
+  /// Becomes what was saved. Everything is checked first: on error the session is as it was. Errors: a file that was
+  /// changed or cut; another model, KV type, window or version; more tokens than ctx; no memory.
+  Result<void> load(const std::string& path);
   /// Forgets tokens from position `length` on; exact. Errors: length out of range, positions that a windowed cache does
   /// not hold any more.
   Result<void> truncate(int length);
@@ -85,9 +107,13 @@ class Session {
   friend struct EngineImpl;
   Session() = default;
   static Result<Session> open(std::shared_ptr<const Model> model, const LayoutInfo& layout, const CacheShape& shape);
+  /// Holds `tokens`, which `cache` begins with; or nothing, and says so.
+  bool become(const std::shared_ptr<const Layout>& cache, std::span<const int> tokens);
   /// truncate(), but where the cache cannot go back it is emptied, and what it held is computed again when needed.
   void take_back(int length);
   std::shared_ptr<const Model> model_;
+  std::string salt_;
+  std::shared_ptr<const Layout> lease_;  // what it goes on from, kept as long as it may go back there
   std::unique_ptr<BudgetShare> share_, kv_share_;
   std::unique_ptr<Layout> cache_;
   std::vector<int> tokens_;
@@ -139,6 +165,16 @@ class Engine {
   /// [B][n]; logits [B][vocab].
   Result<void> prefill(KVCache& cache, std::span<const int> tokens, StepOutput* out);
   Result<void> decode_step(KVCache& cache, std::span<const int> tokens, StepOutput* out);
+
+  /// Makes the session begin with as much of `text` as it holds, or as is kept of earlier texts under
+  /// ModelOptions::prefix_ram, whichever is more; the rest of the text is for prefill. Never all of it: its last token
+  /// is computed, for its logits. Errors: no tokens, no fingerprint. What was found but could not be had costs nothing
+  /// but time.
+  Result<Reuse> reuse(Session& session, std::span<const int> text);
+  /// Keeps what the session holds for texts to come. Does nothing without prefix_ram, or where the session has
+  /// forgotten positions. Errors: no fingerprint.
+  Result<void> keep(const Session& session);
+  PrefixStats prefix_stats() const;
 
   /// A text as one vector of `hidden` floats: the mean (or last) of the final-norm states, L2-normalised. Clears the
   /// session before and after. Errors: a session that is mid-conversation, no tokens, more than fit.

@@ -17,6 +17,9 @@ enum class OnFull { stop, recompute };
 
 struct GenerateOptions {
   SamplingParams sampling;
+  /// The prompt is all of the text, not what follows the session's: what the session holds of it, or the model's
+  /// prefix_ram, is reused, and in the end what the session holds is kept for texts to come.
+  bool whole_text = false;
   OnFull on_full = OnFull::stop;
   int max_tokens = -1;            ///< -1: until the end of text or of the context; 0 is refused
   std::vector<std::string> stop;  ///< the text ends before the first of these
@@ -32,6 +35,8 @@ struct GenerateOptions {
 
 struct GenStats {
   double ttft_ms = 0;        ///< from the call to the first token
+  double reuse_ms = 0;       ///< of it, looking for what need not be computed
+  double keep_ms = 0;        ///< keeping the prompt for texts to come
   double prefill_tok_s = 0;  ///< prompt tokens over the time of prefill
   double decode_tok_s = 0;   ///< tokens after the first over their time; 0 when there was one
   CacheStats cache;
@@ -45,6 +50,7 @@ struct Generation {
   std::string text;
   std::vector<int> tokens;  ///< generated ids, an end-of-text id included
   int prompt_tokens = 0, cached_tokens = 0;
+  int differs = -1;               ///< of a whole text: the session's first token that it does not have, -1 for none
   int guessed = 0, accepted = 0;  ///< tokens, by GenerateOptions::lookup
   int recomputed = 0;             ///< how often the last half of the context was computed anew
   std::string stop_reason;        ///< "eos", "stop", "length", "cancelled"

@@ -1,9 +1,27 @@
 // Taking and giving back.
 #include "cache/block_pool.h"
 
+#include <utility>
+
 namespace kvasir {
 
 Result<BlockPtr> BlockPool::take(size_t bytes) {
+  auto taken = try_take(bytes);
+  while (!taken && shrink()) taken = try_take(bytes);
+  return taken;
+}
+
+bool BlockPool::shrink() {
+  {
+    const std::lock_guard lock(mutex_);
+    for (auto& [size, first] : waiting_)
+      while (first != nullptr) first = std::move(first->next_);
+    if (std::exchange(waiting_bytes_, 0) > 0) return true;
+  }
+  return on_refusal_ && on_refusal_();
+}
+
+Result<BlockPtr> BlockPool::try_take(size_t bytes) {
   const std::lock_guard lock(mutex_);
   KVASIR_TRY(auto block, waiting_or_new(bytes));
   used_bytes_ += bytes;
@@ -19,11 +37,6 @@ Result<std::unique_ptr<Block>> BlockPool::waiting_or_new(size_t bytes) {
     waiting_bytes_ -= bytes;
     return block;
   }
-  auto made = make(bytes);
-  if (made || waiting_bytes_ == 0) return made;
-  for (auto& [size, first] : waiting_)
-    while (first != nullptr) first = std::move(first->next_);
-  waiting_bytes_ = 0;
   return make(bytes);
 }
 

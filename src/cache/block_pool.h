@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -40,21 +41,28 @@ class BlockPool : public std::enable_shared_from_this<BlockPool> {
     return std::shared_ptr<BlockPool>(new BlockPool(std::move(budgets), keep));
   }
 
-  /// A block of so many bytes, whatever was in it. Blocks that wait, of any size, are given up before a budget refuses.
+  /// A block of so many bytes, whatever was in it. Before a budget refuses, all is given up that shrink() can.
   /// Errors: a budget has less left, no memory.
   Result<BlockPtr> take(size_t bytes);
+  /// Gives memory back to the budgets: blocks that wait, of any size; or else what on_refusal() is for. False: there
+  /// was none.
+  bool shrink();
+  /// How to come by blocks that nobody needs: gives some back, or says that there are none.
+  void on_refusal(std::function<bool()> give_back) { on_refusal_ = std::move(give_back); }
   /// Bytes of the blocks that sequences hold; that wait.
   size_t used_bytes() const;
   size_t waiting_bytes() const;
 
  private:
   BlockPool(std::vector<std::shared_ptr<Budget>> budgets, bool keep) : budgets_(std::move(budgets)), keep_(keep) {}
+  Result<BlockPtr> try_take(size_t bytes);
   Result<std::unique_ptr<Block>> waiting_or_new(size_t bytes);
   Result<std::unique_ptr<Block>> make(size_t bytes) const;
   void give_back(std::unique_ptr<Block> block) noexcept;
 
   const std::vector<std::shared_ptr<Budget>> budgets_;
   const bool keep_;
+  std::function<bool()> on_refusal_;
   mutable std::mutex mutex_;
   std::map<size_t, std::unique_ptr<Block>> waiting_;  // by size, each a list
   size_t used_bytes_ = 0, waiting_bytes_ = 0;

@@ -103,34 +103,59 @@ Result<void> Layout::truncate(int length) {
   return {};
 }
 
-Result<void> Layout::adopt(const Layout& from, int length) {
-  KVASIR_CHECK(from.check_length(length));
-  if (length > shape_.max_ctx) return past_context(length, shape_.max_ctx);
-  if (!share(from, length)) {
-    KVASIR_TRY(auto room, plan(length));
-    apply(std::move(room));
-    copy_rows(from, length);
+Result<void> Layout::restore(int length, std::span<const int> oldest,
+                             const std::function<Result<void>(Layout&)>& fill) {
+  KVASIR_TRY(auto room, plan(length));
+  apply(std::move(room));
+  if (auto filled = fill(*this); !filled) {
+    cut(0);
+    return filled;
   }
-  for (int layer = 0; layer < shape_.layers; ++layer)
-    floors_[static_cast<size_t>(layer)] = std::min(length, from.oldest(layer));
-  commit(length);
-  saturated_ += from.saturated();
+  hold(length, oldest);
   return {};
 }
 
-void Layout::copy_rows(const Layout& from, int length) {
+void Layout::hold(int length, std::span<const int> oldest) {
+  for (size_t layer = 0; layer < floors_.size(); ++layer) floors_[layer] = std::min(length, oldest[layer]);
+  commit(length);
+}
+
+namespace {
+
+// The rows of the first `length` positions. Requires: room for them.
+void copy_rows(const Layout& from, int length, Layout* to) {
+  const CacheShape& shape = from.shape();
   std::vector<Tile> tiles;
-  for (int layer = 0; layer < shape_.layers; ++layer) {
+  for (int layer = 0; layer < shape.layers; ++layer) {
     tiles.clear();
     from.tiles(layer, length, &tiles);
     for (const Tile& tile : tiles)
       for (uint64_t live = tile.live; live != 0; live &= live - 1) {
         const int i = std::countr_zero(live);
-        const Row to = row(layer, tile.first + i);
-        std::memcpy(to.k, tile.k + static_cast<size_t>(i) * tile.k_stride, shape_.k_row_bytes());
-        std::memcpy(to.v, tile.v + static_cast<size_t>(i) * tile.v_stride, shape_.v_row_bytes());
+        const Layout::Row row = to->row(layer, tile.first + i);
+        std::memcpy(row.k, tile.k + static_cast<size_t>(i) * tile.k_stride, shape.k_row_bytes());
+        std::memcpy(row.v, tile.v + static_cast<size_t>(i) * tile.v_stride, shape.v_row_bytes());
       }
   }
+}
+
+}  // namespace
+
+Result<void> Layout::adopt(const Layout& from, int length) {
+  KVASIR_CHECK(from.check_length(length));
+  if (length > shape_.max_ctx) return past_context(length, shape_.max_ctx);
+  std::vector<int> oldest;
+  for (int layer = 0; layer < shape_.layers; ++layer) oldest.push_back(from.oldest(layer));
+  if (share(from, length)) {
+    hold(length, oldest);
+  } else {
+    KVASIR_CHECK(restore(length, oldest, [&](Layout& self) -> Result<void> {
+      copy_rows(from, length, &self);
+      return {};
+    }));
+  }
+  saturated_ += from.saturated();
+  return {};
 }
 
 Result<std::unique_ptr<Layout>> Layout::fork() const {

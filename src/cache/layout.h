@@ -8,10 +8,12 @@
 
 #include <atomic>
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <kvasir/result.h>
@@ -114,6 +116,10 @@ class Layout {
   /// copied, or shared where both have blocks of one pool. Requires: nothing is held. Errors: those of check_length(),
   /// no memory, more than max_ctx.
   Result<void> adopt(const Layout& from, int length);
+  /// Positions [0, length) that come from elsewhere: once there is room, `fill` writes their rows; below `oldest` of each
+  /// layer, sinks apart, there are none. Requires: nothing is held. Errors: those of plan() and of `fill`; then nothing is
+  /// held.
+  Result<void> restore(int length, std::span<const int> oldest, const std::function<Result<void>(Layout&)>& fill);
   /// Another sequence that holds the same positions and goes its own way from here. Errors: no memory.
   Result<std::unique_ptr<Layout>> fork() const;
   /// A step of generation is over.
@@ -123,6 +129,8 @@ class Layout {
   virtual int coverage() const = 0;
   /// Of the positions of a layer that are no sinks, those below are forgotten.
   virtual int oldest(int layer) const { return floor(layer); }
+  /// The pieces of memory that it holds, and their bytes; one that several layouts share is the same in all.
+  virtual std::vector<std::pair<const void*, size_t>> memory() const { return {{this, bytes()}}; }
   /// What the positions are held in; forks share what is pooled. Null: a pool of its own, or none.
   virtual std::shared_ptr<BlockPool> pool() const { return nullptr; }
   /// Exact: what is allocated now.
@@ -149,8 +157,7 @@ class Layout {
   int floor(int layer) const { return floors_[static_cast<size_t>(layer)]; }
 
  private:
-  // Requires: room for them.
-  void copy_rows(const Layout& from, int length);
+  void hold(int length, std::span<const int> oldest);
 
   CacheShape shape_;
   std::vector<int> floors_;

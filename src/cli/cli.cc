@@ -40,6 +40,9 @@ Result<std::shared_ptr<const Model>> ModelArgs::open() const {
   if (!kv_ram.empty()) {
     KVASIR_TRY(limited.kv_ram, parse_bytes(kv_ram, "--kv-ram"));
   }
+  if (!prefix_ram.empty()) {
+    KVASIR_TRY(limited.prefix_ram, parse_bytes(prefix_ram, "--prefix-ram"));
+  }
   return Model::open(model, limited);
 }
 
@@ -156,6 +159,8 @@ nlohmann::json to_json(const RssByOwner& rss) {
 
 nlohmann::json to_json(const GenStats& s) {
   return {{"ttft_ms", s.ttft_ms},
+          {"reuse_ms", s.reuse_ms},
+          {"keep_ms", s.keep_ms},
           {"prefill_tok_s", s.prefill_tok_s},
           {"decode_tok_s", s.decode_tok_s},
           {"kv_bytes", s.cache.bytes},

@@ -21,8 +21,9 @@ constexpr size_t kWidestValue = 100;
 
 void print_inspection(const Inspection& r) {
   fmt::print("file         {}\nformat       {}\n", printable(r.path), r.format);
-  fmt::print("tensors      {} of {} elements, {} B\n", r.tensors.size(), with_commas(static_cast<uint64_t>(r.elements)),
-             with_commas(r.bytes));
+  if (!r.tensors.empty())
+    fmt::print("tensors      {} of {} elements, {} B\n", r.tensors.size(),
+               with_commas(static_cast<uint64_t>(r.elements)), with_commas(r.bytes));
   fmt::print("fingerprint  {}\n", r.fingerprint.empty() ? "none: " + printable(r.reason) : r.fingerprint);
   if (!r.metadata.empty()) fmt::print("\nmetadata\n");
   for (const auto& entry : r.metadata) {

@@ -16,7 +16,7 @@ struct Args {
   EngineArgs engine;
   PromptArgs prompt;
   int n = -1, samples = 1, batch = 4, lookup = 0;
-  std::string prompts;
+  std::string prompts, save_cache, load_cache;
   bool greedy = false, stats = false, json = false, receipt = false, ignore_eos = false;
   std::optional<double> temperature, top_p, min_p, repeat_penalty;
   std::optional<int> top_k, repeat_last_n;
@@ -53,7 +53,13 @@ void add_several(CLI::App& app, Args& a) {
   app.add_option("--batch", a.batch, "with --prompts, how many run side by side")
       ->needs(prompts)
       ->capture_default_str();
-  for (const char* one : {"--prompt", "--file", "--ids", "--samples"}) prompts->excludes(app.get_option(one));
+  app.add_option("--save-cache", a.save_cache, "a file for what the cache holds in the end");
+  app.add_option("--load-cache", a.load_cache, "such a file; what it has of the prompt is not computed again");
+  for (const char* one : {"--prompt", "--file", "--ids", "--samples", "--save-cache", "--load-cache"})
+    prompts->excludes(app.get_option(one));
+  app.add_option("--prefix-ram", a.model.prefix_ram,
+                 "with --prompts, bytes of KV kept for prompts that begin like earlier ones")
+      ->needs(prompts);
   app.add_option("--lookup", a.lookup,
                  "guess so many tokens at a time from what the text repeats; the same text, often sooner. 0: off")
       ->capture_default_str();
@@ -81,6 +87,7 @@ GenerateOptions generate_options(const Args& a, const Model& model) {
   options.ignore_eos = a.ignore_eos;
   options.lookup = a.lookup;
   options.receipt = a.receipt || a.json;
+  options.whole_text = true;
   options.rss = a.stats || a.json;
   return options;
 }
@@ -154,6 +161,17 @@ Result<int> run_one(const Args& a, Engine& engine, Session& session, std::span<c
   return kOk;
 }
 
+// --load-cache and --save-cache, around what runs.
+Result<int> run_session(const Args& a, Engine& engine, Session& session, std::span<const int> prompt,
+                        const std::string& text) {
+  KVASIR_CHECK(check_output(a.save_cache));
+  if (!a.load_cache.empty()) KVASIR_CHECK(session.load(a.load_cache));
+  const auto done =
+      a.samples != 1 ? run_samples(a, engine, session, prompt, text) : run_one(a, engine, session, prompt, text);
+  if (done && !a.save_cache.empty()) KVASIR_CHECK(session.save(a.save_cache));
+  return done;
+}
+
 Result<int> run(const Args& a, bool cache_given) {
   KVASIR_TRY(const auto model, a.model.open());
   KVASIR_TRY(const auto engine, Engine::create(model, a.engine.engine));
@@ -162,8 +180,7 @@ Result<int> run(const Args& a, bool cache_given) {
   std::string text;
   KVASIR_TRY(const auto ids, a.prompt.tokens(*model, &text));
   KVASIR_TRY(auto session, engine->open_session(options));
-  if (a.samples != 1) return run_samples(a, *engine, session, ids, text);
-  return run_one(a, *engine, session, ids, text);
+  return run_session(a, *engine, session, ids, text);
 }
 
 void add(CLI::App& app, Run* run_command) {
@@ -189,6 +206,8 @@ void add(CLI::App& app, Run* run_command) {
       "Examples:\n  kvasir run tales -p \"Once upon a time\" -n 64 --stats\n"
       "  kvasir run tales -p Hello -n 16 --greedy --receipt --cache dense --threads 4\n"
       "  kvasir run tales -p \"The dog\" --samples 4 --seed 1 --cache paged\n"
+      "  kvasir run tales -f story.txt -n 1 --save-cache story.kv\n"
+      "  kvasir run tales -f story_and_more.txt --load-cache story.kv --stats\n"
       "  kvasir run tales --prompts questions.txt --batch 8 -n 64 --json");
   const CLI::Option* cache = app.get_option("--cache");
   *run_command = [a, cache] { return run(*a, cache->count() > 0); };

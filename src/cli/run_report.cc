@@ -28,6 +28,8 @@ void print_stats(const Generation& g, const SamplingParams& p) {
   fmt::print(stderr, "\n");
   fmt::print(stderr, "prompt      {} tokens, {:.1f} tok/s, first token after {:.1f} ms\n", g.prompt_tokens,
              s.prefill_tok_s, s.ttft_ms);
+  if (g.cached_tokens > 0) fmt::print(stderr, "reused      {} of them\n", g.cached_tokens);
+  if (g.differs >= 0) fmt::print(stderr, "differs     from what was held at token {}\n", g.differs);
   fmt::print(stderr, "generated   {} tokens, {:.1f} tok/s, stopped by: {}\n", g.tokens.size(), s.decode_tok_s,
              g.stop_reason);
   fmt::print(stderr, "KV cache    {} bytes ({}, {} positions, K {}, V {}), predicted {}, peak {}, grown {} times\n",
@@ -49,6 +51,7 @@ nlohmann::json run_json(const Generation& g, const SamplingParams& p) {
                       {"tokens", g.tokens},
                       {"prompt_tokens", g.prompt_tokens},
                       {"cached_tokens", g.cached_tokens},
+                      {"differs", g.differs},
                       {"generated_tokens", g.tokens.size()},
                       {"recomputed", g.recomputed},
                       {"guessed", g.guessed},

@@ -51,7 +51,9 @@ Result<Session> Engine::open_session(const LayoutInfo& layout, const SessionOpti
   Budget &budget = *model_->budget(), &kv_budget = *model_->kv_budget();
   if (options.ctx == 0 && (budget.limited() || kv_budget.limited()))
     shape.max_ctx = std::max(1, positions_that_fit(net.config(), layout, shape, budget.left(), kv_budget.left()));
-  return Session::open(model_, layout, shape);
+  KVASIR_TRY(Session session, Session::open(model_, layout, shape));
+  session.salt_ = options.salt;
+  return session;
 }
 
 Result<void> Engine::step(std::span<const Feed> feeds, StepOutput* out) {

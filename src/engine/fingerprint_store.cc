@@ -13,7 +13,7 @@
 
 #include <kvasir/version.h>
 
-#include "format/mapped_file.h"
+#include "base/files.h"
 
 namespace kvasir {
 namespace fs = std::filesystem;

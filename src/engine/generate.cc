@@ -35,19 +35,12 @@ Result<void> run(Engine& engine, std::vector<Stream*> streams) {
   return {};
 }
 
-// Before anything is fed, so that its failure changes nothing and its time is not the first token's.
-Result<void> prepare(const Engine& engine, const GenerateOptions& options) {
-  if (options.receipt) KVASIR_CHECK(engine.model().fingerprint());
-  return {};
-}
-
 // A sequence of a batch.
 struct Slot {
-  Slot(const Engine& engine, Session opened, std::span<const int> ids, const GenerateOptions& options, size_t index)
-      : session(std::move(opened)), stream(engine, session, ids, options), prompt(index) {}
-  Session session;
-  Stream stream;
+  Slot(size_t index, Session opened) : prompt(index), session(std::move(opened)) {}
   size_t prompt;
+  Session session;
+  std::optional<Stream> stream;
 };
 
 GenerateOptions silent(GenerateOptions options) {
@@ -59,9 +52,7 @@ GenerateOptions silent(GenerateOptions options) {
 
 Result<Generation> generate(Engine& engine, Session& session, std::span<const int> prompt,
                             const GenerateOptions& options) {
-  KVASIR_CHECK(Stream::check(session, prompt, options));
-  KVASIR_CHECK(prepare(engine, options));
-  Stream stream(engine, session, prompt, options);
+  KVASIR_TRY(Stream stream, Stream::open(engine, session, prompt, options));
   KVASIR_CHECK(run(engine, {&stream}));
   return stream.finish();
 }
@@ -70,11 +61,9 @@ Result<std::vector<Generation>> generate_samples(Engine& engine, Session& sessio
                                                  int samples, const GenerateOptions& asked) {
   if (samples < 1) return fail(fmt::format("{} samples", samples), "--samples", "1 or more");
   const GenerateOptions options = silent(asked);
-  KVASIR_CHECK(Stream::check(session, prompt, options));
-  KVASIR_CHECK(prepare(engine, options));
-  Stream first(engine, session, prompt, options);
+  KVASIR_TRY(Stream first, Stream::open(engine, session, prompt, options));
   StepOutput out;
-  KVASIR_CHECK(engine.prefill(session, prompt, &out));
+  KVASIR_CHECK(engine.prefill(session, first.prompt(), &out));
   std::deque<Session> forks;
   std::deque<Stream> others;
   std::vector<Stream*> streams{&first};
@@ -94,23 +83,23 @@ Result<void> generate_batch(Engine& engine, const SessionOptions& session, std::
                             int batch, const GenerateOptions& asked, const OnDone& on_done) {
   if (batch < 1) return fail(fmt::format("{} sequences in a batch", batch), "--batch", "1 or more");
   const GenerateOptions options = silent(asked);
-  KVASIR_CHECK(prepare(engine, options));
   std::list<Slot> slots;
   for (size_t next = 0; next < prompts.size() || !slots.empty();) {
     while (next < prompts.size() && slots.size() < static_cast<size_t>(batch)) {
       auto opened = engine.open_session(session);
       if (!opened && !slots.empty()) break;  // there is room when one of them is done
       if (!opened) return tl::unexpected(opened.error());
-      KVASIR_CHECK(Stream::check(*opened, prompts[next], options));
-      slots.emplace_back(engine, std::move(*opened), prompts[next], options, next);
+      Slot& slot = slots.emplace_back(next, std::move(*opened));
+      KVASIR_TRY(Stream stream, Stream::open(engine, slot.session, prompts[next], options));
+      slot.stream.emplace(std::move(stream));
       ++next;
     }
     std::vector<Stream*> streams;
-    for (Slot& slot : slots) streams.push_back(&slot.stream);
+    for (Slot& slot : slots) streams.push_back(&*slot.stream);
     KVASIR_CHECK(step(engine, streams));
     for (Slot& slot : slots)
-      if (slot.stream.done()) on_done(slot.prompt, slot.stream.finish());
-    slots.remove_if([](const Slot& slot) { return slot.stream.done(); });
+      if (slot.stream->done()) on_done(slot.prompt, slot.stream->finish());
+    slots.remove_if([](const Slot& slot) { return slot.stream->done(); });
   }
   return {};
 }

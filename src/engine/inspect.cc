@@ -1,4 +1,4 @@
-// Reading what there is, format by format; then trying to open it as a model for the fingerprint.
+// Reading what there is, format by format; a model is opened for its fingerprint too.
 #include "engine/inspect.h"
 
 #include <cstdlib>
@@ -9,6 +9,7 @@
 
 #include <kvasir/model.h>
 
+#include "cache/share/snapshot.h"
 #include "engine/model_files.h"
 #include "format/gguf.h"
 #include "format/safetensors.h"
@@ -107,6 +108,32 @@ Result<void> read_file(const fs::path& path, Inspection* out) {
   return {};
 }
 
+void add_number(const char* key, int64_t value, Inspection* out) {
+  out->metadata.push_back({key, "", Json(value).dump()});
+}
+
+// Every sum is checked: what is told is what was written.
+Result<void> read_snapshot(const fs::path& path, Inspection* out) {
+  KVASIR_TRY(const Snapshot snapshot, Snapshot::open(path));
+  KVASIR_CHECK(snapshot.check());
+  const SnapshotHeader& h = snapshot.header();
+  out->format = "Kvasir snapshot";
+  out->fingerprint = h.fingerprint;
+  add_number("tokens", static_cast<int64_t>(h.tokens.size()), out);
+  add_number("positions", h.positions, out);
+  add_number("bytes", static_cast<int64_t>(snapshot.bytes()), out);
+  add_number("numerics_version", h.numerics_version, out);
+  add_number("layers", h.layers, out);
+  add_number("kv_heads", h.kv_heads, out);
+  add_number("head_dim", h.head_dim, out);
+  add_number("sinks", h.sinks, out);
+  for (const auto& [key, text] : {std::pair{"kv_type_k", h.kv_type_k}, {"kv_type_v", h.kv_type_v}})
+    out->metadata.push_back({key, "", Json(text).dump()});
+  for (const auto& [key, list] : {std::pair{"windows", h.windows}, {"oldest", h.oldest}})
+    out->metadata.push_back({key, "", Json(list).dump()});
+  return {};
+}
+
 Result<std::string> fingerprint_of(const std::string& path) {
   KVASIR_TRY(const auto model, Model::open(path, {.weights = "mapped", .tokenizer = {}, .with_tokenizer = false}));
   return model->fingerprint();
@@ -117,6 +144,10 @@ Result<std::string> fingerprint_of(const std::string& path) {
 Result<Inspection> inspect(const std::string& name_or_path) {
   Inspection out;
   KVASIR_TRY(out.path, find_model(name_or_path));
+  if (is_snapshot(out.path)) {
+    KVASIR_CHECK(read_snapshot(out.path, &out));
+    return out;
+  }
   try {
     KVASIR_CHECK(read_file(out.path, &out));
   } catch (const std::exception& e) {  // out of memory, or JSON

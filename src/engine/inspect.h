@@ -1,4 +1,4 @@
-// What a model file holds, whether Kvasir can run it or not.
+// What a file holds: a model, whether Kvasir can run it or not, or a session that was saved.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,8 @@ struct Inspection {
   std::string fingerprint, reason;
 };
 
-/// A Hugging Face folder, a .safetensors, a .gguf (with its other parts), a llama2.c .bin, or a model's name.
+/// A Hugging Face folder, a .safetensors, a .gguf (with its other parts), a llama2.c .bin, a model's name, or a
+/// snapshot, which is refused when it is not what was written.
 Result<Inspection> inspect(const std::string& name_or_path);
 
 }  // namespace kvasir

@@ -6,6 +6,7 @@
 #include "arch/footprint.h"
 #include "arch/network.h"
 #include "base/budget.h"
+#include "cache/block_pool.h"
 #include "cache/kv_type.h"
 #include "engine/memory_plan.h"
 
@@ -25,9 +26,13 @@ Result<Session> Session::open(std::shared_ptr<const Model> model, const LayoutIn
   const size_t kv = layout.pooled ? 0 : layout.peak_bytes(shape, shape.max_ctx);
   Session session;
   session.ctx_ = shape.max_ctx;
-  KVASIR_TRY(session.share_,
-             model->budget()->take(session_activation_bytes(net.config(), shape) + kv, "sequences", what, hint));
-  KVASIR_TRY(session.kv_share_, model->kv_budget()->take(kv, "sequences", what, hint));
+  const auto promised = [&](Budget& budget, size_t bytes) {
+    auto share = budget.take(bytes, "sequences", what, hint);
+    while (!share && model->block_pool()->shrink()) share = budget.take(bytes, "sequences", what, hint);
+    return share;
+  };
+  KVASIR_TRY(session.share_, promised(*model->budget(), session_activation_bytes(net.config(), shape) + kv));
+  KVASIR_TRY(session.kv_share_, promised(*model->kv_budget(), kv));
   KVASIR_TRY(session.cache_, layout.make(shape, model->block_pool()));
   session.model_ = std::move(model);
   return session;
@@ -37,6 +42,7 @@ Result<Session> Session::fork() const {
   KVASIR_TRY(Session copy, open(model_, cache_->info(), cache_->shape()));
   KVASIR_CHECK(copy.cache_->adopt(*cache_, cache_->coverage()));
   copy.tokens_ = tokens_;
+  copy.salt_ = salt_;
   copy.reached_ = cache_->coverage();
   return copy;
 }
@@ -59,7 +65,10 @@ void Session::take_back(int length) {
 
 int Session::can_take_back() const { return cache_->info().forgets ? cache_->shape().lookahead : pos(); }
 
-void Session::clear() { (void)truncate(0); }
+void Session::clear() {
+  (void)truncate(0);
+  lease_.reset();
+}
 
 CacheStats Session::cache_stats() const {
   CacheStats stats;

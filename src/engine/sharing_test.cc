@@ -195,6 +195,97 @@ TEST(Batch, SaysWhatDoesNotFit) {
       AllOf(HasSubstr("200"), HasSubstr("160")));
 }
 
+// ---- texts that begin alike ---------------------------------------------------------------------------------------
+
+ModelOptions keeping(size_t bytes = size_t{64} << 20) {
+  ModelOptions options;
+  options.prefix_ram = bytes;
+  return options;
+}
+
+GenerateOptions whole_text(int n) {
+  GenerateOptions options = sampled(n);
+  options.whole_text = true;
+  return options;
+}
+
+TEST(Reuse, AtEverySplitPointGivesTheSameBits) {
+  Opened opened(tiny::llama(), {.threads = 2, .prefill_chunk = 24}, keeping()), plain(tiny::llama());
+  const std::vector<int> text = tiny::ids(140);
+  for (const std::string& layout : layout_names()) {
+    SessionOptions options{.layout = layout, .kv_type_k = "q8_0", .salt = layout};
+    alone(opened, options, text, whole_text(2));
+    for (int n = 1; n < 140; n += layout == "paged" ? 1 : 13) {
+      std::vector<int> asked(text.begin(), text.begin() + n);
+      asked.insert(asked.end(), {49, 48, 47});
+      const Generation g = alone(opened, options, asked, whole_text(3));
+      EXPECT_EQ(g.cached_tokens, layout == "none" ? 0 : n) << layout;
+      EXPECT_EQ(g.receipt, alone(plain, {.kv_type_k = "q8_0"}, asked, sampled(3)).receipt) << layout << " " << n;
+    }
+    const Generation again = alone(opened, options, text, whole_text(3));
+    EXPECT_EQ(again.cached_tokens, layout == "none" ? 0 : 139) << "never all of it";
+    EXPECT_EQ(again.receipt, alone(plain, {.kv_type_k = "q8_0"}, text, sampled(3)).receipt);
+  }
+}
+
+TEST(Reuse, KeepsNothingBetweenSpaces) {
+  Opened opened(tiny::llama(), {.threads = 1}, keeping());
+  const std::vector<int> text = tiny::ids(100);
+  SessionOptions options{.layout = "paged", .salt = "one"};
+  alone(opened, options, text, whole_text(2));
+  EXPECT_EQ(alone(opened, options, text, whole_text(2)).cached_tokens, 99);
+  options.salt = "two";
+  EXPECT_EQ(alone(opened, options, text, whole_text(2)).cached_tokens, 0);
+  options.salt = "one";
+  options.kv_type_v = "f16";
+  EXPECT_EQ(alone(opened, options, text, whole_text(2)).cached_tokens, 0);
+  options.kv_type_v = "f32";
+  options.window = 40;
+  EXPECT_EQ(alone(opened, options, text, whole_text(2)).cached_tokens, 0);
+  options.window = 0;
+  options.layout = "grow";
+  EXPECT_EQ(alone(opened, options, text, whole_text(2)).cached_tokens, 99) << "the layout changes nothing";
+}
+
+TEST(Reuse, OfASessionsOwnTextSaysWhereItDiffers) {
+  Opened opened(tiny::llama());
+  Session session = opened.session();
+  const std::vector<int> text = tiny::ids(60);
+  const auto first = generate(opened.engine(), session, text, whole_text(5));
+  ASSERT_TRUE(first);
+  EXPECT_EQ(first->differs, -1);
+  std::vector<int> next(session.tokens().begin(), session.tokens().end());
+  next.insert(next.end(), {1, 2, 3});
+  const auto longer = generate(opened.engine(), session, next, whole_text(5));
+  ASSERT_TRUE(longer);
+  EXPECT_EQ(longer->cached_tokens, 64);
+  EXPECT_EQ(longer->differs, -1);
+  next[50] = (next[50] + 1) % 50;
+  const auto changed = generate(opened.engine(), session, next, whole_text(5));
+  ASSERT_TRUE(changed);
+  EXPECT_EQ(changed->cached_tokens, 50);
+  EXPECT_EQ(changed->differs, 50);
+  EXPECT_EQ(changed->receipt, alone(opened, {}, next, sampled(5)).receipt);
+}
+
+TEST(Reuse, StaysWithinItsBytesAndGivesWay) {
+  ModelOptions options = keeping(200000);
+  options.kv_ram = 300000;
+  Opened opened(tiny::llama(), {.threads = 1}, options);
+  for (int i = 0; i < 30; ++i) {
+    const Generation g = alone(opened, {.layout = "paged"}, tiny::ids(150, static_cast<uint64_t>(i)), whole_text(4));
+    ASSERT_EQ(g.tokens.size(), 4u);
+    EXPECT_LE(opened.engine().prefix_stats().bytes, 200000u);
+    EXPECT_LE(opened.model().block_pool()->used_bytes(), 300000u);
+  }
+  const PrefixStats stats = opened.engine().prefix_stats();
+  EXPECT_EQ(stats.queries, 30);
+  EXPECT_GT(stats.evictions, 20);
+  // One that needs all there is gets it.
+  const Generation g = alone(opened, {.layout = "dense", .ctx = 150}, tiny::ids(140, 77), greedy_tokens(2));
+  EXPECT_EQ(g.tokens.size(), 2u);
+}
+
 // ---- guesses ----------------------------------------------------------------------------------------------------
 
 TEST(Lookup, ChangesNothingButTheNumberOfPasses) {

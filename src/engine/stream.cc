@@ -49,29 +49,44 @@ void TextSink::emit(const std::string& piece) {
   if (options_.on_text && !cancelled_) cancelled_ = !options_.on_text(piece);
 }
 
-Stream::Stream(const Engine& engine, Session& session, std::span<const int> prompt, const GenerateOptions& options,
-               int choice)
-    : engine_(&engine),
-      session_(&session),
-      prompt_(prompt),
-      options_(&options),
-      choice_(choice),
-      start_(now_seconds()) {
-  g_.prompt_tokens = static_cast<int>(prompt.size());
-  g_.cached_tokens = session.pos();
-}
+namespace {
 
-Result<void> Stream::check(const Session& session, std::span<const int> prompt, const GenerateOptions& options) {
+Result<void> check(const Session& session, std::span<const int> prompt, const GenerateOptions& options) {
   KVASIR_CHECK(check_sampling(options.sampling));
   if (options.max_tokens == 0 || options.max_tokens < -1)
     return fail(fmt::format("{} tokens asked for", options.max_tokens), "-n", "1 or more, or -1 for no limit");
   if (options.lookup < 0) return fail(fmt::format("{} tokens to guess", options.lookup), "--lookup", "0 or more");
   if (prompt.empty()) return fail("the prompt is empty", "-p", "a prompt of at least one token");
-  const size_t end = static_cast<size_t>(session.pos()) + prompt.size();
+  const size_t end = (options.whole_text ? 0 : session.tokens().size()) + prompt.size();
   if (end > static_cast<size_t>(session.ctx()))
     return fail(fmt::format("a prompt of {} tokens does not fit the context of {}", end, session.ctx()), "-p",
                 "a shorter prompt or a larger --ctx");
   return {};
+}
+
+}  // namespace
+
+Stream::Stream(Engine& engine, Session& session, const GenerateOptions& options, int choice)
+    : engine_(&engine), session_(&session), options_(&options), choice_(choice), start_(now_seconds()) {}
+
+Result<Stream> Stream::open(Engine& engine, Session& session, std::span<const int> prompt,
+                            const GenerateOptions& options) {
+  KVASIR_CHECK(check(session, prompt, options));
+  // Before anything is fed, so that its failure changes nothing and its time is not the first token's.
+  if (options.receipt || (options.whole_text && engine.model().prefixes() != nullptr))
+    KVASIR_CHECK(engine.model().fingerprint());
+  Stream stream(engine, session, options, 0);
+  stream.prompt_ = prompt;
+  stream.g_.prompt_tokens = static_cast<int>(prompt.size());
+  stream.g_.cached_tokens = session.pos();
+  if (options.whole_text) {
+    KVASIR_TRY(const Reuse reused, engine.reuse(session, prompt));
+    stream.prompt_ = prompt.subspan(static_cast<size_t>(session.pos()));
+    stream.g_.cached_tokens = reused.tokens;
+    stream.g_.differs = reused.differs;
+    stream.g_.stats.reuse_ms = (now_seconds() - stream.start_) * 1e3;
+  }
+  return stream;
 }
 
 Feed Stream::next() {
@@ -102,7 +117,8 @@ void Stream::guess() {
 
 // The sequence is as after plain decoding: what was fed and is not the text is taken back.
 Result<void> Stream::take(std::span<const float> rows) {
-  if (g_.tokens.empty()) KVASIR_CHECK(begin());
+  const bool is_prompt = g_.tokens.empty();
+  if (is_prompt) KVASIR_CHECK(begin());
   const size_t vocab = static_cast<size_t>(engine_->model().info().vocab), n = rows.size() / vocab;
   const int first = session_->pos() - static_cast<int>(n) + 1;  // position of the token that the first row chooses
   size_t right = 0;                                             // guesses
@@ -111,14 +127,24 @@ Result<void> Stream::take(std::span<const float> rows) {
     if (done() || right + 1 == n || g_.tokens.back() != feed_[right + 1]) break;
   }
   g_.accepted += static_cast<int>(right);
-  return right + 1 == n ? Result<void>() : session_->truncate(first + static_cast<int>(right));
+  if (right + 1 < n) KVASIR_CHECK(session_->truncate(first + static_cast<int>(right)));
+  return is_prompt && options_->whole_text ? keep() : Result<void>();
 }
 
 Stream Stream::forked(Session& session, int choice) const {
-  Stream other(*engine_, session, prompt_, *options_, choice);
-  other.g_.cached_tokens = g_.cached_tokens;
+  Stream other(*engine_, session, *options_, choice);
+  other.g_ = g_;
+  other.prompt_ = prompt_;
   other.start_ = start_;
   return other;
+}
+
+// The prompt is kept as soon as it is there, for others that wait for it. Not the first token's time.
+Result<void> Stream::keep() {
+  const double start = now_seconds();
+  KVASIR_CHECK(engine_->keep(*session_));
+  g_.stats.keep_ms = (now_seconds() - start) * 1e3;
+  return {};
 }
 
 Result<void> Stream::begin() {
@@ -152,6 +178,7 @@ Result<void> Stream::choose(std::span<const float> row, int position) {
 
 Generation Stream::finish() {
   const double end = now_seconds();
+  if (options_->whole_text) (void)engine_->keep(*session_);  // all that can fail has been done before
   sink_->finish();
   if (sink_->stopped()) g_.stop_reason = "stop";
   g_.text = sink_->text();
@@ -159,7 +186,7 @@ Generation Stream::finish() {
   GenStats& s = g_.stats;
   const ModelInfo& model = engine_->model().info();
   s.ttft_ms = (first_ - start_) * 1e3;
-  s.prefill_tok_s = g_.prompt_tokens / (prefilled_ - start_);
+  s.prefill_tok_s = static_cast<double>(prompt_.size()) / (prefilled_ - start_ - s.reuse_ms * 1e-3);
   if (g_.tokens.size() > 1) s.decode_tok_s = static_cast<double>(g_.tokens.size() - 1) / (end - first_);
   s.cache = session_->cache_stats();
   s.weights_bytes = model.weights_bytes;

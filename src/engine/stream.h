@@ -35,12 +35,10 @@ class TextSink {
 
 class Stream {
  public:
-  /// Requires: check() has passed; the session, the options and the prompt outlive this.
-  Stream(const Engine& engine, Session& session, std::span<const int> prompt, const GenerateOptions& options,
-         int choice = 0);
-
-  /// Errors: an empty prompt, one that does not fit the context, a parameter out of range.
-  static Result<void> check(const Session& session, std::span<const int> prompt, const GenerateOptions& options);
+  /// Reuses what there is of a whole text. Requires: session, options and prompt outlive this. Errors: an empty prompt,
+  /// one that does not fit the context, a parameter out of range; no fingerprint where one is needed.
+  static Result<Stream> open(Engine& engine, Session& session, std::span<const int> prompt,
+                             const GenerateOptions& options);
 
   /// What to feed: the prompt; then the token chosen last, and guesses at those that follow.
   Feed next();
@@ -49,17 +47,20 @@ class Stream {
   bool done() const { return !g_.stop_reason.empty(); }
   /// Another that has been fed the same prompt, in a session that was forked after it.
   Stream forked(Session& session, int choice) const;
+  std::span<const int> prompt() const { return prompt_; }
   /// Once it is done.
   Generation finish();
 
  private:
+  Stream(Engine& engine, Session& session, const GenerateOptions& options, int choice);
+  Result<void> keep();
   Result<void> begin();
   Result<void> choose(std::span<const float> row, int position);
   void guess();
 
-  const Engine* engine_;
+  Engine* engine_;
   Session* session_;
-  std::span<const int> prompt_;
+  std::span<const int> prompt_;  // that is to be fed
   const GenerateOptions* options_;
   int choice_;
   Generation g_;

@@ -11,9 +11,9 @@
 #include <fmt/format.h>
 
 #include "arch/family.h"
+#include "base/files.h"
 #include "base/float_env.h"
 #include "engine/synth_parts.h"
-#include "format/mapped_file.h"
 #include "format/safetensors.h"
 
 namespace kvasir {

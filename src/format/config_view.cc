@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "format/mapped_file.h"
+#include "base/files.h"
 #include "format/strict_json.h"
 
 namespace kvasir {

@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "format/mapped_file.h"
+#include "base/files.h"
 
 namespace kvasir {
 namespace {

@@ -1,6 +1,8 @@
-// Positions that go from one cache to another: every pair of layouts, any length, with and without windows. What is
-// there is right, what the next query sees is there, and each goes its own way.
+// Positions that go from one cache to another, straight or through a file: every pair of layouts, any length, with and
+// without windows. What is there is right, what the next query sees is there, and each goes its own way.
 #include "cache/block_pool.h"
+#include "cache/share/snapshot.h"
+#include "format/format_test_util.h"
 #include "tests/conformance/layout_model.h"
 
 namespace kvasir::conformance {
@@ -83,6 +85,31 @@ TEST_P(AdoptConformance, AnyLengthGoesOverAndGoesOn) {
     ASSERT_EQ(to.wrong_for_the_next(), "");
   }
   EXPECT_GT(adopted, 60);
+}
+
+TEST_P(AdoptConformance, AFileGoesOverAndGoesOn) {
+  const format_test::TempFolder folder;
+  for (uint32_t seed = 0; seed < 40 && !HasFailure(); ++seed) {
+    SCOPED_TRACE(fmt::format("seed {}", seed));
+    std::mt19937 random(1000 + seed);
+    CacheShape shape = random_shape(random);
+    Sequence from(made(*GetParam().from, shape), distinct_values(shape));
+    go_on(from, random, GetParam().from->forgets);
+    const std::vector<int> tokens(static_cast<size_t>(from.length), 5);
+    const auto saved = save_snapshot(folder / "s", *from.layout, tokens, std::string(32, 'a'));
+    ASSERT_TRUE(saved) << saved.error().message();
+    const auto snapshot = Snapshot::open(folder / "s");
+    ASSERT_TRUE(snapshot) << snapshot.error().message();
+    EXPECT_EQ(snapshot->header().positions, from.length);
+    shape.lookahead = 1 + below(random, 70);
+    auto to = made(*GetParam().to, shape);
+    const auto loaded = snapshot->load(to.get());
+    ASSERT_TRUE(loaded) << loaded.error().message();
+    Sequence other = from.copied(std::move(to), from.length);
+    ASSERT_EQ(other.layout->coverage(), from.length);
+    ASSERT_EQ(other.wrong_for_the_next(), "");
+    go_on(other, random, GetParam().from->forgets || GetParam().to->forgets);
+  }
 }
 
 TEST_P(AdoptConformance, MoreThanItMayHoldIsRefused) {

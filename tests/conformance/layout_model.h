@@ -242,9 +242,13 @@ class Sequence {
   }
   /// The first n positions in another cache, to go on with other values.
   Sequence adopted(std::unique_ptr<Layout> other, int n) const {
-    Sequence copy(std::move(other), value_);
-    const auto done = copy.layout->adopt(*layout, n);
+    const auto done = other->adopt(*layout, n);
     EXPECT_TRUE(done) << done.error().message();
+    return copied(std::move(other), n);
+  }
+  /// Another that came to hold the first n positions, to go on with other values.
+  Sequence copied(std::unique_ptr<Layout> other, int n) const {
+    Sequence copy(std::move(other), value_);
     copy.k_ = k_;
     copy.v_ = v_;
     copy.resize(n);

@@ -1,0 +1,81 @@
+// Sequences whose caches are kept for those that begin like them: a radix tree over tokens. Tokens are compared, never
+// hashes of them, so what is found is what was computed for exactly these tokens. Any position can be where two part,
+// not only edges of blocks.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "cache/layout.h"
+
+namespace kvasir {
+
+struct PrefixCounters {
+  int64_t queries = 0, hits = 0;
+  int64_t asked_tokens = 0, reused_tokens = 0;
+  int64_t inserts = 0, evictions = 0;
+  size_t entries = 0, bytes = 0;  ///< now
+};
+
+/// Thread-safe. Holds up to a limit of bytes: what was used longest ago goes first, from its end back to where it parts
+/// from what was used later.
+class PrefixTree {
+ public:
+  /// `limit`: bytes of what the entries hold; what several share counts once.
+  explicit PrefixTree(size_t limit) : limit_(limit) {}
+
+  /// A cache that holds the first `length` of the asked tokens, or none. As long as it lives it is not given up.
+  struct Hit {
+    std::shared_ptr<const Layout> cache;
+    int length = 0;
+  };
+  /// The most of `tokens` that some sequence of the same `space` begins with; spaces know nothing of each other.
+  Hit find(const std::string& space, std::span<const int> tokens);
+  /// Remembers a sequence, unless another begins with all of it. Requires: the cache holds exactly these tokens, all of
+  /// them, and nobody writes to it any more.
+  void insert(const std::string& space, std::span<const int> tokens, std::shared_ptr<Layout> cache);
+  /// Gives up the end of the sequence that was used longest ago, of those that nobody holds. False: there is none.
+  bool evict();
+  PrefixCounters counters() const;
+
+ private:
+  // The tokens of the edge that leads here. A leaf has a cache of all tokens from the root, others have none.
+  struct Node {
+    Node* parent = nullptr;
+    std::vector<int> tokens;
+    int depth = 0;
+    std::map<int, std::unique_ptr<Node>> children;  // by first token
+    std::shared_ptr<Layout> cache;
+    uint64_t used = 0;
+  };
+  struct Match {
+    Node* node;  // the deepest that something of matches
+    int length;
+  };
+
+  Match match(Node& root, std::span<const int> tokens) const;
+  Node& split(Node& node, int depth);
+  void touch(Node& node);
+  void keep(Node& node, std::shared_ptr<Layout> cache);
+  std::shared_ptr<Layout> drop(Node& node);
+  bool evict_one();
+  void remove(Node& leaf);
+
+  const size_t limit_;
+  mutable std::mutex mutex_;
+  std::map<std::string, std::unique_ptr<Node>> roots_;
+  std::set<std::pair<uint64_t, Node*>> leaves_;  // by last use
+  std::unordered_map<const void*, int> held_;    // what the entries hold, and how many hold it
+  uint64_t clock_ = 0;
+  PrefixCounters counters_;
+};
+
+}  // namespace kvasir

@@ -1,0 +1,227 @@
+// The tree against a list of sequences: what is found, what is held, what goes first.
+#include "cache/share/prefix_tree.h"
+
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <map>
+#include <random>
+
+#include "base/budget.h"
+#include "cache/block_pool.h"
+
+namespace kvasir {
+namespace {
+
+const CacheShape kShape{1, 1, 4, 2000, &codec_f32(), &codec_f32()};
+const size_t kBlock = 64 * kShape.position_bytes();
+
+class Prefixes : public testing::Test {
+ protected:
+  // A cache of these tokens: K of a position is its token, V that of the one before.
+  std::shared_ptr<Layout> cache_of(const std::vector<int>& tokens, const PrefixTree::Hit& from = {}) {
+    std::shared_ptr<Layout> cache = std::move(*(*find_layout("paged"))->make(kShape, pool_));
+    if (from.cache != nullptr) {
+      EXPECT_TRUE(cache->adopt(*from.cache, from.length));
+    }
+    cache->apply(std::move(*cache->plan(static_cast<int>(tokens.size()))));
+    for (size_t i = static_cast<size_t>(from.length); i < tokens.size(); ++i) {
+      const float x = static_cast<float>(tokens[i]), y = i > 0 ? static_cast<float>(tokens[i - 1]) : -1;
+      const float k[] = {x, x, x, x}, v[] = {y, y, y, y};
+      cache->write(0, static_cast<int>(i), k, v);
+    }
+    cache->commit(static_cast<int>(tokens.size()));
+    return cache;
+  }
+  // Whether the hit's cache is that of the tokens' beginning.
+  static bool is_right(const PrefixTree::Hit& hit, std::span<const int> tokens) {
+    std::vector<Tile> tiles;
+    hit.cache->tiles(0, hit.length, &tiles);
+    for (int i = 0; i < hit.length; ++i) {
+      const Tile& tile = tiles[static_cast<size_t>(i / 64)];
+      const auto row = static_cast<size_t>(i % 64);
+      if ((tile.live >> row & 1) == 0) return false;
+      const float k = *reinterpret_cast<const float*>(tile.k + row * tile.k_stride);
+      const float v = *reinterpret_cast<const float*>(tile.v + row * tile.v_stride);
+      const auto at = static_cast<size_t>(i);
+      if (k != static_cast<float>(tokens[at]) || v != (i > 0 ? static_cast<float>(tokens[at - 1]) : -1)) return false;
+    }
+    return hit.length <= hit.cache->coverage();
+  }
+  std::vector<int> run(int n, int first, int step = 1) {
+    std::vector<int> ids;
+    for (int i = 0; i < n; ++i) ids.push_back(first + step * i);
+    return ids;
+  }
+  static std::vector<int> joined(std::vector<int> a, const std::vector<int>& b) {
+    a.insert(a.end(), b.begin(), b.end());
+    return a;
+  }
+
+  std::shared_ptr<BlockPool> pool_ = BlockPool::create({}, false);
+};
+
+TEST_F(Prefixes, EverySplitPointIsFound) {
+  PrefixTree tree(SIZE_MAX);
+  const std::vector<int> text = run(200, 10);
+  tree.insert("a", text, cache_of(text));
+  for (int n = 0; n <= 200; ++n) {
+    const std::vector<int> asked = joined({text.begin(), text.begin() + n}, {5, 6, 7});
+    const auto hit = tree.find("a", asked);
+    ASSERT_EQ(hit.length, n);
+    ASSERT_TRUE(n == 0 || is_right(hit, asked)) << n;
+  }
+  EXPECT_EQ(tree.find("a", std::span(text).first(77)).length, 77);
+  EXPECT_EQ(tree.find("b", text).length, 0) << "another space";
+  EXPECT_EQ(tree.counters().bytes, 4 * kBlock);
+}
+
+TEST_F(Prefixes, WhatSeveralShareCountsOnce) {
+  PrefixTree tree(SIZE_MAX);
+  const std::vector<int> common = run(130, 10), a = joined(common, run(70, 1000)), b = joined(common, run(300, 5000));
+  tree.insert("s", a, cache_of(a));
+  const auto hit = tree.find("s", b);
+  EXPECT_EQ(hit.length, 130);
+  tree.insert("s", b, cache_of(b, hit));
+  // a has 4 blocks; b 7, of which the first two are a's, and a copy of the third.
+  EXPECT_EQ(tree.counters().bytes, (4 + 5) * kBlock);
+  EXPECT_EQ(pool_->used_bytes(), (4 + 5) * kBlock);
+  EXPECT_EQ(tree.find("s", a).length, 200);
+  EXPECT_EQ(tree.find("s", b).length, 430);
+}
+
+TEST_F(Prefixes, ALongerOneStandsForWhatItBeginsWith) {
+  PrefixTree tree(SIZE_MAX);
+  const std::vector<int> text = run(300, 10);
+  for (const int n : {100, 200, 300, 150}) {
+    const std::vector<int> part(text.begin(), text.begin() + n);
+    tree.insert("s", part, cache_of(part));
+  }
+  EXPECT_EQ(tree.counters().entries, 1u);
+  EXPECT_EQ(tree.counters().bytes, 5 * kBlock);
+  EXPECT_EQ(pool_->used_bytes(), 5 * kBlock);
+}
+
+TEST_F(Prefixes, WhatWasUsedLongestAgoGoesFirstAndFromItsEnd) {
+  PrefixTree tree(7 * kBlock);
+  const std::vector<int> common = run(128, 10), a = joined(common, run(128, 1000)), b = joined(common, run(128, 5000));
+  const std::vector<int> c = run(192, 9000);
+  tree.insert("s", a, cache_of(a));
+  tree.insert("s", b, cache_of(b, tree.find("s", b)));
+  EXPECT_EQ(tree.counters().bytes, 6 * kBlock);
+  EXPECT_EQ(tree.find("s", a).length, 256) << "now b is older";
+  tree.insert("s", c, cache_of(c));
+  EXPECT_EQ(tree.counters().evictions, 1);
+  EXPECT_EQ(tree.find("s", b).length, 128) << "what a begins with too";
+  EXPECT_EQ(tree.find("s", a).length, 256);
+  EXPECT_EQ(tree.find("s", c).length, 192);
+  EXPECT_EQ(tree.counters().bytes, 7 * kBlock);
+  // a is older than c, but what it begins with has been asked for since.
+  EXPECT_EQ(tree.find("s", std::span(a).first(128)).length, 128);
+  EXPECT_TRUE(tree.evict());
+  EXPECT_EQ(tree.find("s", a).length, 128);
+}
+
+TEST_F(Prefixes, WhatIsHeldIsNotGivenUp) {
+  PrefixTree tree(3 * kBlock);
+  const std::vector<int> a = run(128, 10), b = run(128, 1000), c = run(128, 5000);
+  tree.insert("s", a, cache_of(a));
+  auto lease = tree.find("s", a);
+  tree.insert("s", b, cache_of(b));
+  EXPECT_EQ(tree.find("s", b).length, 0) << "it had to go itself";
+  EXPECT_EQ(tree.find("s", a).length, 128);
+  EXPECT_FALSE(tree.evict());
+  lease = {};
+  tree.insert("s", c, cache_of(c));
+  EXPECT_EQ(tree.find("s", a).length, 0);
+  EXPECT_EQ(tree.find("s", c).length, 128);
+  EXPECT_TRUE(tree.evict());
+  EXPECT_EQ(tree.counters().bytes, 0u);
+  EXPECT_EQ(pool_->used_bytes(), 0u);
+}
+
+TEST_F(Prefixes, GiveWayWhenABudgetRefuses) {
+  const auto budget = Budget::create(5 * kBlock, "--kv-ram");
+  pool_ = BlockPool::create({budget});
+  PrefixTree tree(SIZE_MAX);
+  pool_->on_refusal([&tree] { return tree.evict(); });
+  const std::vector<int> a = run(150, 10), b = run(100, 1000), c = run(256, 5000);
+  tree.insert("s", a, cache_of(a));
+  tree.insert("s", b, cache_of(b));
+  const auto cache = cache_of(c);  // needs 4 of 5 blocks
+  EXPECT_EQ(cache->coverage(), 256);
+  EXPECT_LE(tree.counters().bytes, kBlock);
+  EXPECT_FALSE(pool_->take(2 * kBlock)) << "when all is given up, it is refused";
+  pool_->on_refusal(nullptr);
+}
+
+// Random sequences over few tokens, so that they share beginnings, against the list of all of them.
+TEST_F(Prefixes, RandomTextsEqualAList) {
+  for (uint32_t seed = 0; seed < 60; ++seed) {
+    std::mt19937 random(seed);
+    PrefixTree tree(SIZE_MAX);
+    std::map<std::string, std::vector<std::vector<int>>> known;
+    for (int i = 0; i < 40; ++i) {
+      const std::string space = random() % 4 == 0 ? "a" : "b";
+      std::vector<int> text;
+      const auto& list = known[space];
+      if (!list.empty() && random() % 2 == 0) {
+        text = list[random() % list.size()];
+        text.resize(random() % (text.size() + 1));
+      }
+      for (auto more = random() % 90; more > 0; --more) text.push_back(static_cast<int>(random() % 3));
+      size_t best = 0;
+      for (const auto& other : known[space])
+        best = std::max(best,
+                        static_cast<size_t>(std::mismatch(text.begin(), text.end(), other.begin(), other.end()).first -
+                                            text.begin()));
+      auto hit = tree.find(space, text);
+      ASSERT_EQ(static_cast<size_t>(hit.length), best) << seed << " " << i;
+      ASSERT_TRUE(best == 0 || is_right(hit, text));
+      if (!text.empty() && random() % 3 != 0) {
+        tree.insert(space, text, cache_of(text, hit));
+        known[space].push_back(text);
+      }
+      hit = {};
+      ASSERT_EQ(tree.counters().bytes, pool_->used_bytes());
+    }
+    while (tree.evict()) {
+    }
+    ASSERT_EQ(tree.counters().bytes, 0u);
+    ASSERT_EQ(tree.counters().entries, 0u);
+    ASSERT_EQ(pool_->used_bytes(), 0u);
+  }
+}
+
+// With a limit, what is found may be less, and is never wrong.
+TEST_F(Prefixes, UnderALimitNothingIsWrong) {
+  for (uint32_t seed = 0; seed < 60; ++seed) {
+    std::mt19937 random(seed);
+    PrefixTree tree((2 + random() % 8) * kBlock);
+    std::vector<std::vector<int>> texts;
+    std::vector<PrefixTree::Hit> leases;
+    for (int i = 0; i < 60; ++i) {
+      std::vector<int> text;
+      if (!texts.empty() && random() % 2 == 0) {
+        text = texts[random() % texts.size()];
+        text.resize(random() % (text.size() + 1));
+      }
+      for (auto more = 1 + random() % 120; more > 0; --more) text.push_back(static_cast<int>(random() % 3));
+      auto hit = tree.find("s", text);
+      ASSERT_TRUE(hit.length == 0 || is_right(hit, text));
+      tree.insert("s", text, cache_of(text, hit));
+      texts.push_back(text);
+      if (random() % 3 == 0) leases.push_back(std::move(hit));
+      if (random() % 5 == 0) leases.clear();
+      if (leases.empty()) hit = {};
+    }
+    leases.clear();
+    while (tree.evict()) {
+    }
+    ASSERT_EQ(pool_->used_bytes(), 0u);
+    ASSERT_EQ(tree.counters().bytes, 0u);
+  }
+}
+
+}  // namespace
+}  // namespace kvasir

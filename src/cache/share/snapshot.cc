@@ -1,0 +1,327 @@
+// The format, written and read. Little-endian, which every CPU that Kvasir runs on is.
+#include "cache/share/snapshot.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include <fmt/format.h>
+#include <xxhash.h>
+
+#include <kvasir/version.h>
+
+#include "cache/kv_type.h"
+
+namespace kvasir {
+namespace {
+
+static_assert(std::endian::native == std::endian::little);
+
+constexpr char kMagic[8] = {'K', 'V', 'A', 'S', 'I', 'R', 'K', 'V'};
+constexpr uint32_t kFormatVersion = 1;
+constexpr size_t kTypeName = 16, kSum = 8, kFinalSum = 16;
+
+// The bytes before the lists.
+struct Fixed {
+  char magic[8];
+  uint32_t format_version, numerics_version;
+  uint64_t fingerprint_high, fingerprint_low;
+  char k[kTypeName], v[kTypeName];  // filled with zeros
+  uint32_t layers, kv_heads, head_dim, sinks;
+  uint32_t positions, tokens;
+};
+static_assert(sizeof(Fixed) == 88);
+
+// Of one layer.
+struct Window {
+  uint32_t window, oldest;
+};
+
+uint64_t sum_of(std::span<const std::byte> bytes, uint64_t seed) {
+  return XXH3_64bits_withSeed(bytes.data(), bytes.size(), seed);
+}
+
+uint64_t sum_at(const std::byte* bytes) {
+  uint64_t sum;
+  std::memcpy(&sum, bytes, sizeof sum);
+  return sum;
+}
+
+template <class T>
+std::span<const std::byte> bytes_of(const T& value) {
+  return std::as_bytes(std::span(&value, 1));
+}
+
+tl::unexpected<Error> broken(const std::filesystem::path& path, const std::string& what) {
+  return fail(what, path.string(), "a snapshot that was not changed since it was written");
+}
+
+/// Which rows of a block the file has, layer by layer.
+class BlockRows {
+ public:
+  BlockRows(const SnapshotHeader& h, int block) : h_(h), first_(block * kTilePositions) {}
+  uint64_t live(int layer) const {
+    const uint64_t held = live_below(first_, h_.positions),
+                   old = live_below(first_, h_.oldest[static_cast<size_t>(layer)]);
+    return held & (~old | live_below(first_, h_.sinks));
+  }
+  size_t bytes(size_t row_bytes) const {
+    size_t rows = 0;
+    for (int layer = 0; layer < h_.layers; ++layer) rows += static_cast<size_t>(std::popcount(live(layer)));
+    return rows * row_bytes;
+  }
+
+ private:
+  const SnapshotHeader& h_;
+  int first_;
+};
+
+int blocks_of(const SnapshotHeader& h) { return (h.positions + kTilePositions - 1) / kTilePositions; }
+
+// The sum over all: of the sums of the parts, in their order.
+class TotalSum {
+ public:
+  void add(uint64_t sum) { sums_.push_back(sum); }
+  XXH128_hash_t value() const { return XXH3_128bits(sums_.data(), sums_.size() * sizeof(uint64_t)); }
+
+ private:
+  std::vector<uint64_t> sums_;
+};
+
+std::vector<std::byte> header_bytes(const SnapshotHeader& h) {
+  Fixed fixed{};
+  std::copy(std::begin(kMagic), std::end(kMagic), fixed.magic);
+  fixed.format_version = kFormatVersion;
+  fixed.numerics_version = h.numerics_version;
+  fixed.fingerprint_high = std::stoull(h.fingerprint.substr(0, 16), nullptr, 16);
+  fixed.fingerprint_low = std::stoull(h.fingerprint.substr(16), nullptr, 16);
+  h.kv_type_k.copy(fixed.k, kTypeName);
+  h.kv_type_v.copy(fixed.v, kTypeName);
+  fixed.layers = static_cast<uint32_t>(h.layers);
+  fixed.kv_heads = static_cast<uint32_t>(h.kv_heads);
+  fixed.head_dim = static_cast<uint32_t>(h.head_dim);
+  fixed.sinks = static_cast<uint32_t>(h.sinks);
+  fixed.positions = static_cast<uint32_t>(h.positions);
+  fixed.tokens = static_cast<uint32_t>(h.tokens.size());
+  std::vector<std::byte> bytes;
+  const auto add = [&bytes](std::span<const std::byte> more) { bytes.insert(bytes.end(), more.begin(), more.end()); };
+  add(bytes_of(fixed));
+  for (size_t l = 0; l < h.windows.size(); ++l)
+    add(bytes_of(Window{static_cast<uint32_t>(h.windows[l]), static_cast<uint32_t>(h.oldest[l])}));
+  add(std::as_bytes(std::span(h.tokens)));
+  return bytes;
+}
+
+// The rows of one block as the file has them.
+void gather(const BlockRows& rows, const std::vector<std::vector<Tile>>& tiles, int block, size_t k_row, size_t v_row,
+            std::vector<std::byte>* out) {
+  out->clear();
+  for (size_t layer = 0; layer < tiles.size(); ++layer) {
+    const std::byte *k[kTilePositions] = {}, *v[kTilePositions] = {};
+    for (const Tile& tile : tiles[layer])  // a ring may have two of a block
+      for (uint64_t live = tile.first == block * kTilePositions ? tile.live : 0; live != 0; live &= live - 1) {
+        const auto i = static_cast<size_t>(std::countr_zero(live));
+        k[i] = tile.k + i * tile.k_stride;
+        v[i] = tile.v + i * tile.v_stride;
+      }
+    const uint64_t live = rows.live(static_cast<int>(layer));
+    for (uint64_t bits = live; bits != 0; bits &= bits - 1)
+      out->insert(out->end(), k[std::countr_zero(bits)], k[std::countr_zero(bits)] + k_row);
+    for (uint64_t bits = live; bits != 0; bits &= bits - 1)
+      out->insert(out->end(), v[std::countr_zero(bits)], v[std::countr_zero(bits)] + v_row);
+  }
+}
+
+// The same, back.
+void scatter(const BlockRows& rows, int block, size_t k_row, size_t v_row, const std::byte* from, Layout* cache) {
+  for (int layer = 0; layer < cache->shape().layers; ++layer) {
+    const uint64_t live = rows.live(layer);
+    const std::byte* v = from + static_cast<size_t>(std::popcount(live)) * k_row;
+    for (uint64_t bits = live; bits != 0; bits &= bits - 1, from += k_row, v += v_row) {
+      const Layout::Row row = cache->row(layer, block * kTilePositions + std::countr_zero(bits));
+      std::memcpy(row.k, from, k_row);
+      std::memcpy(row.v, v, v_row);
+    }
+    from = v;
+  }
+}
+
+// Numbers that a cache can have, and that no arithmetic overflows on.
+bool is_sane(const Fixed& f) {
+  constexpr uint32_t kMost = 1 << 16, kMostPositions = 1 << 28;
+  return f.layers >= 1 && f.layers <= kMost && f.kv_heads >= 1 && f.kv_heads <= kMost && f.head_dim >= 1 &&
+         f.head_dim <= kMost && f.sinks <= kTilePositions && f.tokens <= kMostPositions && f.positions <= f.tokens;
+}
+
+std::string name_of(const char* name) { return {name, std::find(name, name + kTypeName, '\0')}; }
+
+}  // namespace
+
+// ---- writing ----------------------------------------------------------------------------------------------------
+
+SnapshotHeader snapshot_header(const Layout& cache, std::span<const int> tokens, const std::string& fingerprint) {
+  const CacheShape& s = cache.shape();
+  SnapshotHeader h{.numerics_version = kNumericsVersion,
+                   .fingerprint = fingerprint,
+                   .kv_type_k = std::string(kv_type_name(*s.k, s.rotate_k)),
+                   .kv_type_v = std::string(kv_type_name(*s.v, s.rotate_v)),
+                   .layers = s.layers,
+                   .kv_heads = s.kv_heads,
+                   .head_dim = s.head_dim,
+                   .sinks = s.sinks,
+                   .windows = {},
+                   .oldest = {},
+                   .positions = cache.coverage(),
+                   .tokens = {tokens.begin(), tokens.end()}};
+  for (int layer = 0; layer < s.layers; ++layer) {
+    h.windows.push_back(s.window(layer));
+    h.oldest.push_back(std::min(cache.oldest(layer), cache.coverage()));
+  }
+  return h;
+}
+
+Result<void> save_snapshot(const std::filesystem::path& path, const Layout& cache, std::span<const int> tokens,
+                           const std::string& fingerprint) {
+  const SnapshotHeader header = snapshot_header(cache, tokens, fingerprint);
+  const size_t k_row = cache.shape().k_row_bytes(), v_row = cache.shape().v_row_bytes();
+  KVASIR_TRY(AtomicFile file, AtomicFile::create(path));
+  TotalSum total;
+  const auto write_part = [&](const std::vector<std::byte>& bytes, uint64_t seed) -> Result<void> {
+    const uint64_t sum = sum_of(bytes, seed);
+    total.add(sum);
+    KVASIR_CHECK(file.write(bytes));
+    return file.write(bytes_of(sum));
+  };
+  KVASIR_CHECK(write_part(header_bytes(header), 0));
+  std::vector<std::vector<Tile>> tiles(static_cast<size_t>(header.layers));
+  for (int layer = 0; layer < header.layers; ++layer)
+    cache.tiles(layer, header.positions, &tiles[static_cast<size_t>(layer)]);
+  std::vector<std::byte> block;
+  for (int j = 0; j < blocks_of(header); ++j) {
+    gather(BlockRows(header, j), tiles, j, k_row, v_row, &block);
+    KVASIR_CHECK(write_part(block, static_cast<uint64_t>(j) + 1));
+  }
+  const XXH128_hash_t all = total.value();
+  const uint64_t both[2] = {all.low64, all.high64};
+  KVASIR_CHECK(file.write(std::as_bytes(std::span(both))));
+  return file.commit();
+}
+
+// ---- reading ----------------------------------------------------------------------------------------------------
+
+bool is_snapshot(const std::filesystem::path& path) {
+  char magic[sizeof kMagic];
+  const auto file = InputFile::open(path);
+  return file && file->read_at(0, std::as_writable_bytes(std::span(magic))) &&
+         std::equal(std::begin(kMagic), std::end(kMagic), magic);
+}
+
+Result<Snapshot> Snapshot::open(const std::filesystem::path& path) {
+  KVASIR_TRY(InputFile file, InputFile::open(path));
+  Snapshot snapshot(std::move(file));
+  KVASIR_CHECK(snapshot.read_header());
+  return snapshot;
+}
+
+// The header's first bytes say how long it is; they are believed once the sum of all of it is right.
+Result<void> Snapshot::read_header() {
+  const auto& path = file_.path();
+  Fixed fixed;
+  if (file_.size() < sizeof fixed) return broken(path, "not a snapshot: it is too short");
+  KVASIR_CHECK(file_.read_at(0, std::as_writable_bytes(std::span(&fixed, 1))));
+  if (!std::equal(std::begin(kMagic), std::end(kMagic), fixed.magic))
+    return broken(path, "not a snapshot: it begins with other bytes");
+  if (fixed.format_version != kFormatVersion)
+    return fail(fmt::format("a snapshot of format {}, this build reads {}", fixed.format_version, kFormatVersion),
+                path.string(), "the version of Kvasir that wrote it");
+  if (!is_sane(fixed)) return broken(path, "the snapshot's header has numbers that cannot be");
+  const size_t bytes = sizeof fixed + fixed.layers * sizeof(Window) + fixed.tokens * sizeof(int32_t);
+  header_bytes_ = bytes + kSum;
+  if (file_.size() < header_bytes_ + kFinalSum) return broken(path, "the snapshot was cut off in its header");
+  std::vector<std::byte> header(header_bytes_);
+  KVASIR_CHECK(file_.read_at(0, header));
+  const auto content = std::span(header).first(bytes);
+  if (sum_at(header.data() + bytes) != sum_of(content, 0) || std::memcmp(&fixed, header.data(), sizeof fixed) != 0)
+    return broken(path, "the snapshot's header is not what was written");
+  KVASIR_CHECK(parse_header(content));
+  uint64_t expected = header_bytes_ + kFinalSum;
+  for (int j = 0; j < blocks_of(header_); ++j) expected += BlockRows(header_, j).bytes(k_row_ + v_row_) + kSum;
+  if (file_.size() == expected) return {};
+  return broken(path, fmt::format("the snapshot has {} bytes, its header says {}", file_.size(), expected));
+}
+
+Result<void> Snapshot::parse_header(std::span<const std::byte> bytes) {
+  Fixed f;
+  std::memcpy(&f, bytes.data(), sizeof f);
+  header_ = {.numerics_version = f.numerics_version,
+             .fingerprint = fmt::format("{:016x}{:016x}", f.fingerprint_high, f.fingerprint_low),
+             .kv_type_k = name_of(f.k),
+             .kv_type_v = name_of(f.v),
+             .layers = static_cast<int>(f.layers),
+             .kv_heads = static_cast<int>(f.kv_heads),
+             .head_dim = static_cast<int>(f.head_dim),
+             .sinks = static_cast<int>(f.sinks),
+             .windows = {},
+             .oldest = {},
+             .positions = static_cast<int>(f.positions),
+             .tokens = std::vector<int>(f.tokens)};
+  const std::byte* at = bytes.data() + sizeof f;
+  for (uint32_t layer = 0; layer < f.layers; ++layer, at += sizeof(Window)) {
+    Window w;
+    std::memcpy(&w, at, sizeof w);
+    header_.windows.push_back(static_cast<int>(w.window));
+    header_.oldest.push_back(static_cast<int>(w.oldest));
+  }
+  if (f.tokens > 0) std::memcpy(header_.tokens.data(), at, f.tokens * sizeof(int32_t));
+  for (size_t layer = 0; layer < f.layers; ++layer)
+    if (header_.windows[layer] < 0 || header_.oldest[layer] < 0 || header_.oldest[layer] > header_.positions)
+      return broken(file_.path(), fmt::format("the snapshot's layer {} has a window that cannot be", layer));
+  KVASIR_TRY(const KvType k, find_kv_type(header_.kv_type_k));
+  KVASIR_TRY(const KvType v, find_kv_type(header_.kv_type_v));
+  k_row_ = f.kv_heads * k.codec->row_bytes(header_.head_dim);
+  v_row_ = f.kv_heads * v.codec->row_bytes(header_.head_dim);
+  return {};
+}
+
+// f(block, its rows, their bytes) of blocks that are what was written.
+template <class F>
+Result<void> Snapshot::each_block(F&& f) const {
+  TotalSum total;
+  uint64_t at = header_bytes_;
+  std::byte sum[kSum], final_sum[kFinalSum];
+  KVASIR_CHECK(file_.read_at(at - kSum, sum));
+  total.add(sum_at(sum));
+  std::vector<std::byte> bytes;
+  for (int j = 0; j < blocks_of(header_); ++j) {
+    const BlockRows rows(header_, j);
+    bytes.resize(rows.bytes(k_row_ + v_row_) + kSum);
+    KVASIR_CHECK(file_.read_at(at, bytes));
+    at += bytes.size();
+    const auto content = std::span(bytes).first(bytes.size() - kSum);
+    const uint64_t written = sum_at(content.data() + content.size());
+    if (written != sum_of(content, static_cast<uint64_t>(j) + 1))
+      return broken(file_.path(),
+                    fmt::format("positions {} to {} of the snapshot are not what was written", j * kTilePositions,
+                                std::min((j + 1) * kTilePositions, header_.positions) - 1));
+    total.add(written);
+    f(j, rows, content.data());
+  }
+  KVASIR_CHECK(file_.read_at(at, final_sum));
+  const XXH128_hash_t all = total.value();
+  if (sum_at(final_sum) == all.low64 && sum_at(final_sum + kSum) == all.high64) return {};
+  return broken(file_.path(), "the snapshot's blocks do not belong together");
+}
+
+Result<void> Snapshot::check() const {
+  return each_block([](int, const BlockRows&, const std::byte*) {});
+}
+
+Result<void> Snapshot::load(Layout* cache) const {
+  return cache->restore(header_.positions, header_.oldest, [&](Layout& to) {
+    return each_block([&](int block, const BlockRows& rows, const std::byte* from) {
+      scatter(rows, block, k_row_, v_row_, from, &to);
+    });
+  });
+}
+
+}  // namespace kvasir

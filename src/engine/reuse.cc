@@ -1,0 +1,77 @@
+// What a session need not compute: its own past, or texts that the model keeps.
+#include <kvasir/engine.h>
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include <kvasir/version.h>
+
+#include "arch/network.h"
+#include "cache/share/prefix_tree.h"
+
+namespace kvasir {
+namespace {
+
+// All that K and V depend on besides the tokens.
+Result<std::string> space_of(const Model& model, const CacheStats& cache, const std::string& salt) {
+  KVASIR_TRY(const std::string fingerprint, model.fingerprint());
+  return fmt::format("{} {} {} {} {} {}", fingerprint, cache.kv_type_k, cache.kv_type_v, kNumericsVersion, cache.window,
+                     salt);
+}
+
+}  // namespace
+
+Result<Reuse> Engine::reuse(Session& session, std::span<const int> text) {
+  if (text.empty()) return fail("no tokens to feed", "prompt", "a prompt that is not empty");
+  const auto own = session.tokens();
+  const auto same =
+      static_cast<int>(std::mismatch(own.begin(), own.end(), text.begin(), text.end()).first - own.begin());
+  Reuse reuse{.tokens = std::min(same, static_cast<int>(text.size()) - 1)};
+  if (same < session.pos()) reuse.differs = same;
+  if (model_->prefixes() != nullptr) {
+    KVASIR_TRY(const std::string space, space_of(*model_, session.cache_stats(), session.salt_));
+    const PrefixTree::Hit hit = model_->prefixes()->find(space, text.first(text.size() - 1));
+    if (hit.length > reuse.tokens && session.become(hit.cache, text.first(static_cast<size_t>(hit.length)))) {
+      reuse.tokens = hit.length;
+      return reuse;
+    }
+  }
+  session.take_back(std::min(reuse.tokens, session.pos()));
+  reuse.tokens = std::min(reuse.tokens, session.cache_->coverage());
+  return reuse;
+}
+
+// Empty where it cannot.
+bool Session::become(const std::shared_ptr<const Layout>& cache, std::span<const int> tokens) {
+  clear();
+  if (!cache_->adopt(*cache, static_cast<int>(tokens.size()))) return false;
+  tokens_.assign(tokens.begin(), tokens.end());
+  reached_ = std::max(reached_, pos());
+  lease_ = cache;
+  cache_->end_step();
+  return true;
+}
+
+Result<void> Engine::keep(const Session& session) {
+  PrefixTree* const tree = model_->prefixes().get();
+  const Layout& cache = *session.cache_;
+  const CacheShape& shape = cache.shape();
+  bool whole = tree != nullptr && cache.coverage() > 0;
+  for (int layer = 0; layer < shape.layers && whole; ++layer) whole = cache.oldest(layer) == 0;
+  if (!whole) return {};
+  KVASIR_TRY(const std::string space, space_of(*model_, session.cache_stats(), session.salt_));
+  KVASIR_TRY(const LayoutInfo* paged, find_layout("paged"));
+  auto kept = paged->make(shape, model_->block_pool());
+  if (!kept || !(*kept)->adopt(cache, cache.coverage())) return {};  // no room: nothing is kept
+  tree->insert(space, session.tokens().first(static_cast<size_t>(cache.coverage())), std::move(*kept));
+  return {};
+}
+
+PrefixStats Engine::prefix_stats() const {
+  if (model_->prefixes() == nullptr) return {};
+  const PrefixCounters c = model_->prefixes()->counters();
+  return {c.queries, c.hits, c.asked_tokens, c.reused_tokens, c.evictions, c.entries, c.bytes};
+}
+
+}  // namespace kvasir
