@@ -26,6 +26,9 @@ struct EngineOptions {
   /// Tokens in one pass, over all sequences (at least one of each); results do not depend on it. A small budget of
   /// memory makes it smaller.
   int prefill_chunk = 256;
+  /// Bytes of KV that is kept of texts when their sessions are gone, for others that begin like them; 0: none. What a
+  /// session needs is taken from it before a budget refuses.
+  size_t prefix_ram = 0;
 };
 
 /// Sinks of a window that come unasked: as many as arXiv:2309.17453 found to be enough.
@@ -65,7 +68,7 @@ struct Reuse {
   int differs = -1;  ///< the first of the session's own tokens that the text does not have; -1: it has them all
 };
 
-/// What the texts kept by a model's prefix_ram did so far.
+/// What the texts kept under EngineOptions::prefix_ram did so far.
 struct PrefixStats {
   int64_t queries = 0, hits = 0;  ///< texts asked for; those of which something was there
   int64_t asked_tokens = 0, reused_tokens = 0;
@@ -167,7 +170,7 @@ class Engine {
   Result<void> decode_step(KVCache& cache, std::span<const int> tokens, StepOutput* out);
 
   /// Makes the session begin with as much of `text` as it holds, or as is kept of earlier texts under
-  /// ModelOptions::prefix_ram, whichever is more; the rest of the text is for prefill. Never all of it: its last token
+  /// EngineOptions::prefix_ram, whichever is more; the rest of the text is for prefill. Never all of it: its last token
   /// is computed, for its logits. Errors: no tokens, no fingerprint. What was found but could not be had costs nothing
   /// but time.
   Result<Reuse> reuse(Session& session, std::span<const int> text);
@@ -175,6 +178,8 @@ class Engine {
   /// forgotten positions. Errors: no fingerprint.
   Result<void> keep(const Session& session);
   PrefixStats prefix_stats() const;
+  /// Whether it has prefix_ram.
+  bool keeps_texts() const;
 
   /// A text as one vector of `hidden` floats: the mean (or last) of the final-norm states, L2-normalised. Clears the
   /// session before and after. Errors: a session that is mid-conversation, no tokens, more than fit.

@@ -17,7 +17,7 @@ enum class OnFull { stop, recompute };
 
 struct GenerateOptions {
   SamplingParams sampling;
-  /// The prompt is all of the text, not what follows the session's: what the session holds of it, or the model's
+  /// The prompt is all of the text, not what follows the session's: what the session holds of it, or the engine's
   /// prefix_ram, is reused, and in the end what the session holds is kept for texts to come.
   bool whole_text = false;
   OnFull on_full = OnFull::stop;
@@ -27,7 +27,7 @@ struct GenerateOptions {
   /// Tokens guessed at in a step, where the end of the text repeats what it had before (prompt lookup decoding): all of
   /// them are checked in one pass, so the tokens, the logits and the receipt are those without. 0: off.
   int lookup = 0;
-  bool receipt = false;  ///< needs the model's fingerprint, which reads all weights once
+  bool receipt = false;  ///< needs the engine's fingerprint, which reads all weights once
   bool rss = false;      ///< split the resident set at the end, which looks at every page of the process
   /// Called with whole UTF-8 characters as they come; false ends the generation (reason "cancelled").
   std::function<bool(std::string_view)> on_text;

@@ -16,7 +16,6 @@ class BlockPool;
 class Budget;
 class BudgetShare;
 class Network;
-class PrefixTree;
 struct Family;
 struct ModelConfig;
 struct TensorDir;
@@ -32,9 +31,6 @@ struct ModelOptions {
   size_t ram = 0;
   /// Bytes that the KV of all sessions may hold; 0: no limit but `ram`.
   size_t kv_ram = 0;
-  /// Bytes of KV that is kept of texts when their sessions are gone, for others that begin like them; 0: none. What a
-  /// session needs is taken from it before a limit refuses.
-  size_t prefix_ram = 0;
 };
 
 /// How to choose a token from logits. The order is: repetition penalty, top-k, top-p, min-p, temperature.
@@ -85,8 +81,6 @@ class Model {
   const std::shared_ptr<Budget>& kv_budget() const { return kv_budget_; }
   /// The blocks of sessions that share memory.
   const std::shared_ptr<BlockPool>& block_pool() const { return pool_; }
-  /// What is kept of earlier texts; null without prefix_ram.
-  const std::shared_ptr<PrefixTree>& prefixes() const { return prefixes_; }
 
  private:
   Model();
@@ -97,7 +91,6 @@ class Model {
                             const ModelOptions& options);
   std::shared_ptr<Budget> budget_, kv_budget_;
   std::shared_ptr<BlockPool> pool_;
-  std::shared_ptr<PrefixTree> prefixes_;
   std::vector<std::unique_ptr<BudgetShare>> shares_;  // before the network: what was promised goes after it
   std::unique_ptr<Network> network_;
   std::shared_ptr<const Tokenizer> tokenizer_;

@@ -18,6 +18,9 @@ struct VerifyOptions {
   std::vector<int> chunks{1, 7, 64, 0};  ///< prefill chunks; 0: the whole prompt at once
   std::vector<int> batches{1, 4};        ///< sequences in one forward pass
   SessionOptions session;                ///< ctx and KV types; the layout is not looked at
+  /// Besides, for each layout: random batches, forks, truncations, reuse at every point of a text, snapshots into
+  /// another layout and back, guesses.
+  bool acts = true;
   /// Besides, one case for each layout with every other KV type, and with a window and sinks where the model can have
   /// them; of a tenth of the prompts.
   bool others = true;

@@ -1,6 +1,7 @@
 // Taking and giving back.
 #include "cache/block_pool.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace kvasir {
@@ -12,13 +13,22 @@ Result<BlockPtr> BlockPool::take(size_t bytes) {
 }
 
 bool BlockPool::shrink() {
+  std::vector<std::shared_ptr<BlockHolder>> holders;
   {
     const std::lock_guard lock(mutex_);
     for (auto& [size, first] : waiting_)
       while (first != nullptr) first = std::move(first->next_);
     if (std::exchange(waiting_bytes_, 0) > 0) return true;
+    for (const auto& holder : holders_)
+      if (auto alive = holder.lock()) holders.push_back(std::move(alive));
   }
-  return on_refusal_ && on_refusal_();
+  return std::any_of(holders.begin(), holders.end(), [](const auto& holder) { return holder->give_back(); });
+}
+
+void BlockPool::add_holder(std::weak_ptr<BlockHolder> holder) {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(holders_, [](const auto& gone) { return gone.expired(); });
+  holders_.push_back(std::move(holder));
 }
 
 Result<BlockPtr> BlockPool::try_take(size_t bytes) {

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstddef>
-#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -32,6 +31,14 @@ class Block {
 };
 using BlockPtr = std::shared_ptr<Block>;
 
+/// Somebody with blocks that are not needed, but might be.
+class BlockHolder {
+ public:
+  virtual ~BlockHolder() = default;
+  /// Lets go of some; false: there are none. Called without the pool's lock.
+  virtual bool give_back() = 0;
+};
+
 /// Thread-safe. Blocks of several sizes may come from one pool, since sessions may differ in their KV types.
 class BlockPool : public std::enable_shared_from_this<BlockPool> {
  public:
@@ -44,11 +51,10 @@ class BlockPool : public std::enable_shared_from_this<BlockPool> {
   /// A block of so many bytes, whatever was in it. Before a budget refuses, all is given up that shrink() can.
   /// Errors: a budget has less left, no memory.
   Result<BlockPtr> take(size_t bytes);
-  /// Gives memory back to the budgets: blocks that wait, of any size; or else what on_refusal() is for. False: there
-  /// was none.
+  /// Gives memory back to the budgets: blocks that wait, of any size; or else what a holder has. False: there was none.
   bool shrink();
-  /// How to come by blocks that nobody needs: gives some back, or says that there are none.
-  void on_refusal(std::function<bool()> give_back) { on_refusal_ = std::move(give_back); }
+  /// Asked for blocks as long as it lives.
+  void add_holder(std::weak_ptr<BlockHolder> holder);
   /// Bytes of the blocks that sequences hold; that wait.
   size_t used_bytes() const;
   size_t waiting_bytes() const;
@@ -62,9 +68,9 @@ class BlockPool : public std::enable_shared_from_this<BlockPool> {
 
   const std::vector<std::shared_ptr<Budget>> budgets_;
   const bool keep_;
-  std::function<bool()> on_refusal_;
   mutable std::mutex mutex_;
   std::map<size_t, std::unique_ptr<Block>> waiting_;  // by size, each a list
+  std::vector<std::weak_ptr<BlockHolder>> holders_;
   size_t used_bytes_ = 0, waiting_bytes_ = 0;
 };
 

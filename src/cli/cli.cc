@@ -40,9 +40,6 @@ Result<std::shared_ptr<const Model>> ModelArgs::open() const {
   if (!kv_ram.empty()) {
     KVASIR_TRY(limited.kv_ram, parse_bytes(kv_ram, "--kv-ram"));
   }
-  if (!prefix_ram.empty()) {
-    KVASIR_TRY(limited.prefix_ram, parse_bytes(prefix_ram, "--prefix-ram"));
-  }
   return Model::open(model, limited);
 }
 

@@ -28,7 +28,7 @@ std::vector<const Command*> commands();
 
 /// MODEL, --weights, --tokenizer, --ram.
 struct ModelArgs {
-  std::string model = "tales", ram, kv_ram, prefix_ram;
+  std::string model = "tales", ram, kv_ram;
   ModelOptions options;
   void add(CLI::App& app);
   Result<std::shared_ptr<const Model>> open() const;

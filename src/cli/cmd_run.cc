@@ -16,7 +16,7 @@ struct Args {
   EngineArgs engine;
   PromptArgs prompt;
   int n = -1, samples = 1, batch = 4, lookup = 0;
-  std::string prompts, save_cache, load_cache;
+  std::string prompts, save_cache, load_cache, prefix_ram;
   bool greedy = false, stats = false, json = false, receipt = false, ignore_eos = false;
   std::optional<double> temperature, top_p, min_p, repeat_penalty;
   std::optional<int> top_k, repeat_last_n;
@@ -57,7 +57,7 @@ void add_several(CLI::App& app, Args& a) {
   app.add_option("--load-cache", a.load_cache, "such a file; what it has of the prompt is not computed again");
   for (const char* one : {"--prompt", "--file", "--ids", "--samples", "--save-cache", "--load-cache"})
     prompts->excludes(app.get_option(one));
-  app.add_option("--prefix-ram", a.model.prefix_ram,
+  app.add_option("--prefix-ram", a.prefix_ram,
                  "with --prompts, bytes of KV kept for prompts that begin like earlier ones")
       ->needs(prompts);
   app.add_option("--lookup", a.lookup,
@@ -174,7 +174,11 @@ Result<int> run_session(const Args& a, Engine& engine, Session& session, std::sp
 
 Result<int> run(const Args& a, bool cache_given) {
   KVASIR_TRY(const auto model, a.model.open());
-  KVASIR_TRY(const auto engine, Engine::create(model, a.engine.engine));
+  EngineOptions engine_options = a.engine.engine;
+  if (!a.prefix_ram.empty()) {
+    KVASIR_TRY(engine_options.prefix_ram, parse_bytes(a.prefix_ram, "--prefix-ram"));
+  }
+  KVASIR_TRY(const auto engine, Engine::create(model, engine_options));
   const SessionOptions options = session_options(a, cache_given);
   if (!a.prompts.empty()) return run_prompts(a, *engine, options);
   std::string text;

@@ -1,6 +1,7 @@
 // kvasir verify: prove the Law on this model.
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 
 #include <fmt/format.h>
@@ -37,34 +38,40 @@ Result<std::vector<std::vector<int>>> prompt_ids(const Args& a, const Model& mod
   return prompts;
 }
 
-// The case's layout: the first word of its name.
-std::string layout_of(const VerifyCase& c) { return c.name.substr(0, c.name.find(' ')); }
+// "dense threads=2 ..." belongs to dense, "kv=f16 dense ..." to kv=f16, and "dense fork" to fork.
+std::string row_of(const VerifyCase& c) {
+  const size_t space = c.name.find(' ');
+  return c.name.find('=') == std::string::npos ? c.name.substr(space + 1) : c.name.substr(0, space);
+}
 
-// One row a layout, in the order of the cases.
-std::vector<VerifyCase> by_layout(const VerifyReport& r, std::vector<size_t>* counts) {
-  std::vector<VerifyCase> rows;
+struct Row {
+  VerifyCase sum;
+  size_t cases = 0;
+};
+
+std::vector<Row> rows_of(const VerifyReport& r, bool every_case) {
+  std::vector<Row> rows;
   for (const VerifyCase& c : r.cases) {
-    if (rows.empty() || rows.back().name != layout_of(c)) {
-      rows.push_back({.name = layout_of(c)});
-      counts->push_back(0);
-    }
-    rows.back().compared_logits += c.compared_logits;
-    rows.back().differing_logit_bits += c.differing_logit_bits;
-    rows.back().differing_tokens += c.differing_tokens;
-    ++counts->back();
+    const std::string name = every_case ? c.name : row_of(c);
+    auto row = std::find_if(rows.begin(), rows.end(), [&](const Row& known) { return known.sum.name == name; });
+    if (row == rows.end()) row = rows.insert(rows.end(), Row{{.name = name}});
+    row->sum.compared_logits += c.compared_logits;
+    row->sum.differing_logit_bits += c.differing_logit_bits;
+    row->sum.differing_tokens += c.differing_tokens;
+    ++row->cases;
   }
   return rows;
 }
 
 void print_table(const VerifyReport& r, bool every_case) {
-  std::vector<size_t> counts;
-  const std::vector<VerifyCase> rows = every_case ? r.cases : by_layout(r, &counts);
-  counts.resize(rows.size(), 1);
-  fmt::print("{:<34} {:>6} {:>16} {:>15} {:>17}\n", every_case ? "case" : "layout", "cases", "compared logits",
-             "differing bits", "differing tokens");
-  for (size_t i = 0; i < rows.size(); ++i)
-    fmt::print("{:<34} {:>6} {:>16} {:>15} {:>17}\n", rows[i].name, counts[i], with_commas(rows[i].compared_logits),
-               rows[i].differing_logit_bits, rows[i].differing_tokens);
+  const std::vector<Row> rows = rows_of(r, every_case);
+  size_t width = 10;
+  for (const Row& row : rows) width = std::max(width, row.sum.name.size());
+  fmt::print("{:<{}} {:>6} {:>16} {:>15} {:>17}\n", "", width, "cases", "compared logits", "differing bits",
+             "differing tokens");
+  for (const Row& row : rows)
+    fmt::print("{:<{}} {:>6} {:>16} {:>15} {:>17}\n", row.sum.name, width, row.cases,
+               with_commas(row.sum.compared_logits), row.sum.differing_logit_bits, row.sum.differing_tokens);
   fmt::print("{}: {} prompts, {} tokens, {} differing tokens, {} differing logit bits over {} cases\n",
              r.pass ? "PASS" : "FAIL", r.prompts, r.tokens, r.differing_tokens, r.differing_logit_bits, r.cases.size());
 }
@@ -121,12 +128,13 @@ void add(CLI::App& app, Run* run_command) {
   app.add_option("-c,--ctx", a->verify.session.ctx, "the most positions; 0: the model's limit");
   add_kv_types(app, a->verify.session);
   add_window(app, a->verify.session);
-  app.add_flag("--cases", a->cases, "a row for every case instead of one a layout");
+  app.add_flag("--cases", a->cases, "a row for every case instead of one a kind");
   app.add_flag("--json", a->json, "one JSON object on stdout");
   app.footer(
       "Every layout, thread count, prefill chunk and batch size generates the same prompts; every logit must equal,\n"
-      "bit for bit, what recomputing everything at each step gives. A tenth of the prompts is run so with every other\n"
-      "KV type too, and with a window and sinks, in every layout. Exit 0: PASS, 1: FAIL.\n\n"
+      "bit for bit, what recomputing everything at each step gives. A few prompts go through random batches, forks,\n"
+      "truncations, reused prefixes, snapshots and guesses (lookup) too, and a tenth is run with every other KV type\n"
+      "and with a window and sinks, in every layout. Exit 0: PASS, 1: FAIL.\n\n"
       "Examples:\n  kvasir verify tales --count 4 -n 32\n  kvasir verify tales-gpt2 --cache grow --threads 1,2 --json");
   *run_command = [a] { return run(*a); };
 }

@@ -41,7 +41,7 @@ std::vector<int> some_ids(int n, int vocab, int salt) {
 
 Result<void> verify_first(const std::shared_ptr<const Model>& model, const BenchOptions& o, int threads) {
   VerifyOptions v;
-  v.others = false;
+  v.acts = v.others = false;
   const int vocab = model->info().vocab, ctx = o.session.ctx > 0 ? o.session.ctx : model->info().max_ctx;
   const int length = std::min(24, std::max(1, ctx - kVerifySteps));
   v.prompts = {some_ids(length, vocab, 1), some_ids(std::max(1, length / 2), vocab, 2)};

@@ -23,6 +23,10 @@ Result<std::unique_ptr<Engine>> Engine::create(std::shared_ptr<const Model> mode
   engine->impl_ = std::make_unique<EngineImpl>();
   engine->impl_->network = &model->network();
   engine->model_ = std::move(model);
+  if (options.prefix_ram > 0) {
+    engine->impl_->prefixes = std::make_shared<PrefixTree>(options.prefix_ram);
+    engine->model_->block_pool()->add_holder(engine->impl_->prefixes);
+  }
   KVASIR_TRY(engine->impl_->compute, Compute::create(options.threads == 0 ? default_threads() : options.threads));
   KVASIR_CHECK(engine->impl_->plan_memory(*engine->model_->budget(), options.prefill_chunk));
   return engine;

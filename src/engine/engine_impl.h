@@ -9,6 +9,7 @@
 
 #include "arch/network.h"
 #include "base/budget.h"
+#include "cache/share/prefix_tree.h"
 
 namespace kvasir {
 
@@ -17,6 +18,7 @@ struct EngineImpl {
   const Network* network = nullptr;
   std::unique_ptr<Compute> compute;
   Workspace workspace;
+  std::shared_ptr<PrefixTree> prefixes;  // null without prefix_ram
   int chunk = 0;
 
   /// Chooses the chunk and takes its memory from the budget.

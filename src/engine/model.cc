@@ -13,7 +13,6 @@
 #include "base/rss.h"
 #include "base/system.h"
 #include "cache/block_pool.h"
-#include "cache/share/prefix_tree.h"
 #include "engine/fingerprint_store.h"
 #include "engine/memory_plan.h"
 #include "engine/model_files.h"
@@ -140,10 +139,6 @@ Result<std::shared_ptr<const Model>> Model::open(const std::string& name_or_path
   model->budget_ = Budget::create(options.ram);
   model->kv_budget_ = Budget::create(options.kv_ram, "--kv-ram");
   model->pool_ = BlockPool::create({model->budget_, model->kv_budget_});
-  if (options.prefix_ram > 0) {
-    model->prefixes_ = std::make_shared<PrefixTree>(options.prefix_ram);
-    model->pool_->on_refusal([tree = model->prefixes_.get()] { return tree->evict(); });
-  }
   KVASIR_CHECK(model->take(kProcessBytes, "code and small objects"));
   if (!options.tokenizer.empty()) files.tokenizer = options.tokenizer;
   if (!files.tokenizer.empty() && options.with_tokenizer) KVASIR_CHECK(model->open_tokenizer(files.tokenizer));

@@ -8,7 +8,7 @@
 #include <kvasir/version.h>
 
 #include "arch/network.h"
-#include "cache/share/prefix_tree.h"
+#include "engine/engine_impl.h"
 
 namespace kvasir {
 namespace {
@@ -29,9 +29,9 @@ Result<Reuse> Engine::reuse(Session& session, std::span<const int> text) {
       static_cast<int>(std::mismatch(own.begin(), own.end(), text.begin(), text.end()).first - own.begin());
   Reuse reuse{.tokens = std::min(same, static_cast<int>(text.size()) - 1)};
   if (same < session.pos()) reuse.differs = same;
-  if (model_->prefixes() != nullptr) {
+  if (impl_->prefixes != nullptr) {
     KVASIR_TRY(const std::string space, space_of(*model_, session.cache_stats(), session.salt_));
-    const PrefixTree::Hit hit = model_->prefixes()->find(space, text.first(text.size() - 1));
+    const PrefixTree::Hit hit = impl_->prefixes->find(space, text.first(text.size() - 1));
     if (hit.length > reuse.tokens && session.become(hit.cache, text.first(static_cast<size_t>(hit.length)))) {
       reuse.tokens = hit.length;
       return reuse;
@@ -54,7 +54,7 @@ bool Session::become(const std::shared_ptr<const Layout>& cache, std::span<const
 }
 
 Result<void> Engine::keep(const Session& session) {
-  PrefixTree* const tree = model_->prefixes().get();
+  PrefixTree* const tree = impl_->prefixes.get();
   const Layout& cache = *session.cache_;
   const CacheShape& shape = cache.shape();
   bool whole = tree != nullptr && cache.coverage() > 0;
@@ -68,9 +68,11 @@ Result<void> Engine::keep(const Session& session) {
   return {};
 }
 
+bool Engine::keeps_texts() const { return impl_->prefixes != nullptr; }
+
 PrefixStats Engine::prefix_stats() const {
-  if (model_->prefixes() == nullptr) return {};
-  const PrefixCounters c = model_->prefixes()->counters();
+  if (impl_->prefixes == nullptr) return {};
+  const PrefixCounters c = impl_->prefixes->counters();
   return {c.queries, c.hits, c.asked_tokens, c.reused_tokens, c.evictions, c.entries, c.bytes};
 }
 

@@ -197,11 +197,7 @@ TEST(Batch, SaysWhatDoesNotFit) {
 
 // ---- texts that begin alike ---------------------------------------------------------------------------------------
 
-ModelOptions keeping(size_t bytes = size_t{64} << 20) {
-  ModelOptions options;
-  options.prefix_ram = bytes;
-  return options;
-}
+constexpr size_t kPlenty = size_t{64} << 20;
 
 GenerateOptions whole_text(int n) {
   GenerateOptions options = sampled(n);
@@ -210,7 +206,7 @@ GenerateOptions whole_text(int n) {
 }
 
 TEST(Reuse, AtEverySplitPointGivesTheSameBits) {
-  Opened opened(tiny::llama(), {.threads = 2, .prefill_chunk = 24}, keeping()), plain(tiny::llama());
+  Opened opened(tiny::llama(), {.threads = 2, .prefill_chunk = 24, .prefix_ram = kPlenty}), plain(tiny::llama());
   const std::vector<int> text = tiny::ids(140);
   for (const std::string& layout : layout_names()) {
     SessionOptions options{.layout = layout, .kv_type_k = "q8_0", .salt = layout};
@@ -229,7 +225,7 @@ TEST(Reuse, AtEverySplitPointGivesTheSameBits) {
 }
 
 TEST(Reuse, KeepsNothingBetweenSpaces) {
-  Opened opened(tiny::llama(), {.threads = 1}, keeping());
+  Opened opened(tiny::llama(), {.threads = 1, .prefix_ram = kPlenty});
   const std::vector<int> text = tiny::ids(100);
   SessionOptions options{.layout = "paged", .salt = "one"};
   alone(opened, options, text, whole_text(2));
@@ -269,9 +265,9 @@ TEST(Reuse, OfASessionsOwnTextSaysWhereItDiffers) {
 }
 
 TEST(Reuse, StaysWithinItsBytesAndGivesWay) {
-  ModelOptions options = keeping(200000);
+  ModelOptions options;
   options.kv_ram = 300000;
-  Opened opened(tiny::llama(), {.threads = 1}, options);
+  Opened opened(tiny::llama(), {.threads = 1, .prefix_ram = 200000}, options);
   for (int i = 0; i < 30; ++i) {
     const Generation g = alone(opened, {.layout = "paged"}, tiny::ids(150, static_cast<uint64_t>(i)), whole_text(4));
     ASSERT_EQ(g.tokens.size(), 4u);

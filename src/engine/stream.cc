@@ -73,8 +73,7 @@ Result<Stream> Stream::open(Engine& engine, Session& session, std::span<const in
                             const GenerateOptions& options) {
   KVASIR_CHECK(check(session, prompt, options));
   // Before anything is fed, so that its failure changes nothing and its time is not the first token's.
-  if (options.receipt || (options.whole_text && engine.model().prefixes() != nullptr))
-    KVASIR_CHECK(engine.model().fingerprint());
+  if (options.receipt || (options.whole_text && engine.keeps_texts())) KVASIR_CHECK(engine.model().fingerprint());
   Stream stream(engine, session, options, 0);
   stream.prompt_ = prompt;
   stream.g_.prompt_tokens = static_cast<int>(prompt.size());

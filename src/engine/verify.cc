@@ -12,6 +12,7 @@
 
 #include "arch/network.h"
 #include "cache/kv_type.h"
+#include "engine/verify_acts.h"
 
 namespace kvasir {
 namespace {
@@ -21,9 +22,11 @@ using Prompts = std::span<const std::vector<int>>;
 struct Setting {
   const LayoutInfo* layout;
   int threads, chunk, batch;
-  size_t prompts;  // how many of them this case takes
+  size_t prompts;                  // how many of them this case takes
+  const VerifyAct* act = nullptr;  // instead of generating
 
   std::string name() const {
+    if (act != nullptr) return fmt::format("{} {}", layout->name, act->name);
     return fmt::format("{} threads={} chunk={} batch={}", layout->name, threads,
                        chunk == 0 ? "all" : std::to_string(chunk), batch);
   }
@@ -115,14 +118,19 @@ std::vector<const LayoutInfo*> layouts_of(const VerifyOptions& o) {
 
 std::vector<Setting> all_settings(const VerifyOptions& o) {
   std::vector<Setting> settings;
-  for (const LayoutInfo* layout : layouts_of(o))
+  const size_t few = std::max<size_t>(1, o.prompts.size() / 10);
+  for (const LayoutInfo* layout : layouts_of(o)) {
     for (int threads : o.threads)
       for (int chunk : o.chunks)
         for (int batch : o.batches) {
           const bool quadratic = !layout->keeps && chunk != 0;
-          const size_t n = o.prompts.size();
-          settings.push_back({layout, threads, chunk, batch, quadratic ? std::max<size_t>(1, n / 10) : n});
+          settings.push_back({layout, threads, chunk, batch, quadratic ? few : o.prompts.size()});
         }
+    if (!o.acts) continue;
+    for (const VerifyAct& act : verify_acts())
+      settings.push_back({layout, o.threads.back(), o.chunks[o.chunks.size() / 2], 1,
+                          layout->keeps ? std::max<size_t>(few, std::min<size_t>(5, o.prompts.size())) : few, &act});
+  }
   return settings;
 }
 
@@ -167,6 +175,35 @@ std::vector<Group> all_groups(const Model& model, const VerifyOptions& o) {
   return groups;
 }
 
+// What the reference typed: its prompts, and what it generated after each.
+std::vector<KnownText> known_texts(const VerifyOptions& o, const std::vector<Trajectory>& reference, size_t count) {
+  std::vector<KnownText> texts;
+  for (size_t i = 0; i < count; ++i) {
+    KnownText& text = texts.emplace_back(KnownText{o.prompts[i], static_cast<int>(o.prompts[i].size())});
+    text.tokens.insert(text.tokens.end(), reference[i].ids.begin(), reference[i].ids.end());
+  }
+  return texts;
+}
+
+Result<VerifyCase> compare_act(const std::shared_ptr<const Model>& model, const Group& group, const Setting& s,
+                               const VerifyOptions& o, const std::vector<Trajectory>& reference) {
+  constexpr size_t kKept = size_t{1} << 40;
+  KVASIR_TRY(const auto engine, Engine::create(model, {s.threads, s.chunk == 0 ? INT_MAX : s.chunk, kKept}));
+  const std::vector<KnownText> texts = known_texts(o, reference, s.prompts);
+  const SamplingParams greedy{.temperature = 0};
+  VerifyCase c{.name = group.what + s.name()};
+  const Compare compare = [&](size_t text, int position, std::span<const float> row) {
+    const auto step = static_cast<size_t>(position - texts[text].prompt);
+    c.compared_logits += row.size();
+    c.differing_logit_bits += differing_bits(row, reference[text].logits.data() + step * row.size());
+    ++c.compared_tokens;
+    const auto id = sample(row, greedy, {}, 0);
+    c.differing_tokens += !id || *id != reference[text].ids[step];
+  };
+  KVASIR_CHECK(s.act->run({*engine, *s.layout, group.session, texts, compare}));
+  return c;
+}
+
 Result<VerifyCase> compare(const std::shared_ptr<const Model>& model, const Group& group, const Setting& s,
                            const VerifyOptions& o, const std::vector<Trajectory>& reference) {
   VerifyCase c;
@@ -202,7 +239,7 @@ Result<VerifyReport> verify(const std::shared_ptr<const Model>& model, const Ver
     KVASIR_TRY(const std::vector<Trajectory> reference, recompute(model, group, o));
     for (const Setting& s : group.settings) {
       progress(group.what + s.name());
-      KVASIR_TRY(VerifyCase c, compare(model, group, s, o, reference));
+      KVASIR_TRY(VerifyCase c, (s.act != nullptr ? compare_act : compare)(model, group, s, o, reference));
       report.differing_tokens += c.differing_tokens;
       report.differing_logit_bits += c.differing_logit_bits;
       report.pass = report.pass && c.compared_logits > 0 && c.differing_logit_bits == 0 && c.differing_tokens == 0;

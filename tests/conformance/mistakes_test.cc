@@ -14,7 +14,9 @@
 namespace kvasir {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
+using testing::Not;
 
 // A layout that passes everything on to dense; a mistake overrides what it gets wrong.
 class Wrapped : public Layout {
@@ -39,7 +41,7 @@ class Wrapped : public Layout {
   void cut(int length) override { (void)inner_->truncate(length); }
 
   const LayoutInfo& info_;
-  std::unique_ptr<Layout> inner_;
+  std::shared_ptr<Layout> inner_;
 };
 
 // The length advances inside the layer loop: each layer of a decode step writes and reads one position further.
@@ -74,6 +76,43 @@ class CorruptedRow : public Wrapped {
   }
 };
 
+// A fork writes into what it shares, without a copy.
+class NoCopyOnWrite : public Wrapped {
+ public:
+  using Wrapped::Wrapped;
+  void commit(int length) override { length_ = length; }
+  int coverage() const override { return length_; }
+
+ protected:
+  void cut(int length) override { length_ = length; }
+  bool share(const Layout& from, int) override {
+    const auto* other = dynamic_cast<const NoCopyOnWrite*>(&from);
+    if (other != nullptr) inner_ = other->inner_;
+    return other != nullptr;
+  }
+
+ private:
+  int length_ = 0;
+};
+
+// What is typed after a truncation is not stored where something had been.
+class KeepsTrimmedRows : public Wrapped {
+ public:
+  KeepsTrimmedRows(const LayoutInfo& info, const CacheShape& shape)
+      : Wrapped(info, shape), nowhere_(shape.k_row_bytes() + shape.v_row_bytes()) {}
+  Row row(int layer, int pos) override {
+    return pos < reached_ ? Row{nowhere_.data(), nowhere_.data() + shape().k_row_bytes()} : inner_->row(layer, pos);
+  }
+  void commit(int length) override {
+    reached_ = std::max(reached_, length);
+    inner_->commit(length);
+  }
+
+ private:
+  std::vector<std::byte> nowhere_;
+  int reached_ = 0;
+};
+
 template <class Mistake>
 const LayoutInfo& mistaken(std::string_view name) {
   static LayoutInfo info = **find_layout("dense");
@@ -89,7 +128,7 @@ std::shared_ptr<const Model> tales() {
   return model;
 }
 
-VerifyReport verify_layout(const LayoutInfo& layout) {
+VerifyReport verify_layout(const LayoutInfo& layout, bool acts = false) {
   VerifyOptions options;
   options.prompts = {{5, 900, 33, 4, 71, 18}, {2000, 3, 77, 1024, 9}};
   options.new_tokens = 6;
@@ -98,6 +137,7 @@ VerifyReport verify_layout(const LayoutInfo& layout) {
   options.chunks = {4, 0};
   options.batches = {1, 2};
   options.session.ctx = 64;
+  options.acts = acts;
   options.others = false;
   return *verify(tales(), options);
 }
@@ -107,6 +147,30 @@ TEST(Mistakes, UntouchedWrapperPasses) {
   EXPECT_TRUE(report.pass);
   EXPECT_EQ(report.cases.size(), 8u);
   for (const VerifyCase& c : report.cases) EXPECT_EQ(c.compared_logits, 2u * 6u * 4096u) << c.name;
+}
+
+// Names of the cases that differ.
+std::string caught(const VerifyReport& report) {
+  std::string names;
+  for (const VerifyCase& c : report.cases)
+    if (c.differing_logit_bits > 0) names += c.name + "\n";
+  return names;
+}
+
+TEST(Mistakes, TheUntouchedWrapperPassesEveryAct) {
+  const VerifyReport report = verify_layout(mistaken<Wrapped>("wrapped"), true);
+  EXPECT_TRUE(report.pass) << caught(report);
+  EXPECT_EQ(report.cases.size(), 8u + 6u);
+}
+
+TEST(Mistakes, AForkThatDoesNotCopyWhatItWritesIsCaught) {
+  const std::string names = caught(verify_layout(mistaken<NoCopyOnWrite>("no_copy_on_write"), true));
+  EXPECT_THAT(names, AllOf(HasSubstr("fork"), Not(HasSubstr("threads"))));
+}
+
+TEST(Mistakes, RowsThatOutliveATruncationAreCaught) {
+  const std::string names = caught(verify_layout(mistaken<KeepsTrimmedRows>("keeps_trimmed_rows"), true));
+  EXPECT_THAT(names, AllOf(HasSubstr("truncate"), Not(HasSubstr("threads"))));
 }
 
 TEST(Mistakes, LengthAdvancedInsideTheLayerLoopIsCaught) {

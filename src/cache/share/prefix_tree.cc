@@ -46,7 +46,7 @@ void PrefixTree::insert(const std::string& space, std::span<const int> tokens, s
   }
 }
 
-bool PrefixTree::evict() {
+bool PrefixTree::give_back() {
   const std::lock_guard lock(mutex_);
   return evict_one();
 }

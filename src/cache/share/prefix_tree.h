@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "cache/block_pool.h"
 #include "cache/layout.h"
 
 namespace kvasir {
@@ -27,7 +28,7 @@ struct PrefixCounters {
 
 /// Thread-safe. Holds up to a limit of bytes: what was used longest ago goes first, from its end back to where it parts
 /// from what was used later.
-class PrefixTree {
+class PrefixTree : public BlockHolder {
  public:
   /// `limit`: bytes of what the entries hold; what several share counts once.
   explicit PrefixTree(size_t limit) : limit_(limit) {}
@@ -43,7 +44,7 @@ class PrefixTree {
   /// them, and nobody writes to it any more.
   void insert(const std::string& space, std::span<const int> tokens, std::shared_ptr<Layout> cache);
   /// Gives up the end of the sequence that was used longest ago, of those that nobody holds. False: there is none.
-  bool evict();
+  bool give_back() override;
   PrefixCounters counters() const;
 
  private:

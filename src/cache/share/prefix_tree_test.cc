@@ -118,7 +118,7 @@ TEST_F(Prefixes, WhatWasUsedLongestAgoGoesFirstAndFromItsEnd) {
   EXPECT_EQ(tree.counters().bytes, 7 * kBlock);
   // a is older than c, but what it begins with has been asked for since.
   EXPECT_EQ(tree.find("s", std::span(a).first(128)).length, 128);
-  EXPECT_TRUE(tree.evict());
+  EXPECT_TRUE(tree.give_back());
   EXPECT_EQ(tree.find("s", a).length, 128);
 }
 
@@ -130,12 +130,12 @@ TEST_F(Prefixes, WhatIsHeldIsNotGivenUp) {
   tree.insert("s", b, cache_of(b));
   EXPECT_EQ(tree.find("s", b).length, 0) << "it had to go itself";
   EXPECT_EQ(tree.find("s", a).length, 128);
-  EXPECT_FALSE(tree.evict());
+  EXPECT_FALSE(tree.give_back());
   lease = {};
   tree.insert("s", c, cache_of(c));
   EXPECT_EQ(tree.find("s", a).length, 0);
   EXPECT_EQ(tree.find("s", c).length, 128);
-  EXPECT_TRUE(tree.evict());
+  EXPECT_TRUE(tree.give_back());
   EXPECT_EQ(tree.counters().bytes, 0u);
   EXPECT_EQ(pool_->used_bytes(), 0u);
 }
@@ -143,8 +143,9 @@ TEST_F(Prefixes, WhatIsHeldIsNotGivenUp) {
 TEST_F(Prefixes, GiveWayWhenABudgetRefuses) {
   const auto budget = Budget::create(5 * kBlock, "--kv-ram");
   pool_ = BlockPool::create({budget});
-  PrefixTree tree(SIZE_MAX);
-  pool_->on_refusal([&tree] { return tree.evict(); });
+  const auto shared = std::make_shared<PrefixTree>(SIZE_MAX);
+  PrefixTree& tree = *shared;
+  pool_->add_holder(shared);
   const std::vector<int> a = run(150, 10), b = run(100, 1000), c = run(256, 5000);
   tree.insert("s", a, cache_of(a));
   tree.insert("s", b, cache_of(b));
@@ -152,7 +153,6 @@ TEST_F(Prefixes, GiveWayWhenABudgetRefuses) {
   EXPECT_EQ(cache->coverage(), 256);
   EXPECT_LE(tree.counters().bytes, kBlock);
   EXPECT_FALSE(pool_->take(2 * kBlock)) << "when all is given up, it is refused";
-  pool_->on_refusal(nullptr);
 }
 
 // Random sequences over few tokens, so that they share beginnings, against the list of all of them.
@@ -185,7 +185,7 @@ TEST_F(Prefixes, RandomTextsEqualAList) {
       hit = {};
       ASSERT_EQ(tree.counters().bytes, pool_->used_bytes());
     }
-    while (tree.evict()) {
+    while (tree.give_back()) {
     }
     ASSERT_EQ(tree.counters().bytes, 0u);
     ASSERT_EQ(tree.counters().entries, 0u);
@@ -216,7 +216,7 @@ TEST_F(Prefixes, UnderALimitNothingIsWrong) {
       if (leases.empty()) hit = {};
     }
     leases.clear();
-    while (tree.evict()) {
+    while (tree.give_back()) {
     }
     ASSERT_EQ(pool_->used_bytes(), 0u);
     ASSERT_EQ(tree.counters().bytes, 0u);
