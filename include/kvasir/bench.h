@@ -58,4 +58,34 @@ struct StepSeries {
 Result<StepSeries> measure_steps(const std::shared_ptr<const Model>& model, const SessionOptions& session, int threads,
                                  int positions, int repeats);
 
+struct PrefixOptions {
+  int shared = 2048, suffix = 16;  ///< tokens that texts begin with, and that follow
+  int threads = 0, repeats = 5;
+  SessionOptions session = {.layout = "paged"};
+};
+
+/// First tokens of texts that begin alike. Medians; every time is from the call, without tokenising.
+struct PrefixReport {
+  int shared = 0, suffix = 0;
+  double ttft_cold_ms = 0;      ///< nothing is known
+  double ttft_hit_ms = 0;       ///< the beginning is kept of an earlier text
+  double ttft_snapshot_ms = 0;  ///< the beginning is loaded from a file in the page cache
+  double suffix_ms = 0;         ///< the suffix alone, in a session that holds the beginning
+  double tokenise_ms = 0;       ///< of all the tokens; 0 without a tokenizer
+  double miss_ms = 0;           ///< looking for the text in vain, and keeping it
+  size_t snapshot_bytes = 0;
+  double ttft_ratio() const { return ttft_cold_ms / ttft_hit_ms; }
+  double snapshot_ratio() const { return ttft_cold_ms / ttft_snapshot_ms; }
+  double miss_cost() const { return miss_ms / ttft_cold_ms; }
+};
+
+/// The ways alternate in every repeat, each with tokens of its own, after one that is not timed: the pool then has the
+/// memory. Errors: lengths that do not fit the context; a
+/// receipt that differs from the cold one, after which no time is told.
+Result<PrefixReport> bench_prefix(const std::shared_ptr<const Model>& model, const PrefixOptions& options);
+
+/// Ids that are all over the vocabulary and the same every time.
+std::vector<int> bench_ids(int n, int vocab, int salt);
+double median(std::vector<double> values);
+
 }  // namespace kvasir

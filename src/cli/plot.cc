@@ -101,12 +101,35 @@ std::string quoted(const std::string& text) {
   return out + "'";
 }
 
+namespace {
+
+Result<fs::path> made_folder(const std::string& name) {
+  std::error_code ec;
+  fs::create_directories(name, ec);
+  if (ec) return fail("the folder cannot be made: " + ec.message(), name, "a folder that can be written");
+  return fs::path(name);
+}
+
+}  // namespace
+
+Result<void> write_prefix_plot(const Model& model, const PrefixReport& r, const std::string& folder_name) {
+  KVASIR_TRY(const fs::path folder, made_folder(folder_name));
+  const std::string title = fmt::format("First token after {} known tokens and {} new ones: {} ({})", r.shared,
+                                        r.suffix, model.info().name, provenance());
+  KVASIR_CHECK(write_csv(
+      folder / "prefix.csv", title, "what was known,ms",
+      {fmt::format("nothing,{:.3f}", r.ttft_cold_ms), fmt::format("a snapshot,{:.3f}", r.ttft_snapshot_ms),
+       fmt::format("a kept prefix,{:.3f}", r.ttft_hit_ms), fmt::format("the session itself,{:.3f}", r.suffix_ms)}));
+  return gnuplot(folder, fmt::format("set output 'prefix.svg'\nset title {}\nset logscale y\nset ylabel 'ms'\n"
+                                     "set style fill solid 0.7\nset boxwidth 0.6\nunset key\nset yrange [0.9:*]\n"
+                                     "plot 'prefix.csv' using 0:2:xtic(1) with boxes, "
+                                     "'' using 0:2:(sprintf('%.1f ms', $2)) with labels offset 0,0.7\n",
+                                     quoted(title)));
+}
+
 Result<void> write_plots(const std::shared_ptr<const Model>& model, const BenchOptions& o, int threads,
                          const std::string& folder_name) {
-  const fs::path folder = folder_name;
-  std::error_code ec;
-  fs::create_directories(folder, ec);
-  if (ec) return fail("the folder cannot be made: " + ec.message(), folder_name, "a folder that can be written");
+  KVASIR_TRY(const fs::path folder, made_folder(folder_name));
   const int ctx = o.session.ctx > 0 ? o.session.ctx : model->info().max_ctx;
   const std::string where = fmt::format("{} ({} threads; {})", model->info().name, threads, provenance());
 

@@ -14,6 +14,9 @@ namespace kvasir::cli {
 Result<void> write_plots(const std::shared_ptr<const Model>& model, const BenchOptions& options, int threads,
                          const std::string& folder);
 
+/// Writes prefix.csv and prefix.svg: the first token's time by what was known. Errors: those of write_plots().
+Result<void> write_prefix_plot(const Model& model, const PrefixReport& report, const std::string& folder);
+
 /// Title and column names as comments, then the rows. Errors: a file that cannot be written.
 Result<void> write_csv(const std::filesystem::path& path, const std::string& title, const std::string& columns,
                        const std::vector<std::string>& rows);

@@ -18,9 +18,6 @@
 #include "engine/limits.h"
 
 namespace kvasir {
-namespace {
-
-constexpr int kVerifySteps = 16;
 
 double median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
@@ -28,8 +25,7 @@ double median(std::vector<double> values) {
   return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
 }
 
-// Ids that are all over the vocabulary and the same every time.
-std::vector<int> some_ids(int n, int vocab, int salt) {
+std::vector<int> bench_ids(int n, int vocab, int salt) {
   std::vector<int> ids;
   uint32_t state = static_cast<uint32_t>(salt) * 2654435761u + 12345u;
   for (int i = 0; i < n; ++i) {
@@ -39,12 +35,16 @@ std::vector<int> some_ids(int n, int vocab, int salt) {
   return ids;
 }
 
+namespace {
+
+constexpr int kVerifySteps = 16;
+
 Result<void> verify_first(const std::shared_ptr<const Model>& model, const BenchOptions& o, int threads) {
   VerifyOptions v;
   v.acts = v.others = false;
   const int vocab = model->info().vocab, ctx = o.session.ctx > 0 ? o.session.ctx : model->info().max_ctx;
   const int length = std::min(24, std::max(1, ctx - kVerifySteps));
-  v.prompts = {some_ids(length, vocab, 1), some_ids(std::max(1, length / 2), vocab, 2)};
+  v.prompts = {bench_ids(length, vocab, 1), bench_ids(std::max(1, length / 2), vocab, 2)};
   v.new_tokens = std::min(kVerifySteps, ctx - length);
   v.layouts = o.verify_layouts;
   v.session = o.session;
@@ -124,7 +124,7 @@ class Bencher {
   // `tokens` ids for each sequence, no two sequences alike; sequence 0 is fed the same at every batch size.
   std::vector<std::vector<int>> ids_for_all(int tokens, int salt) const {
     std::vector<std::vector<int>> all;
-    for (int b = 0; b < o_.batch; ++b) all.push_back(some_ids(tokens, model_->info().vocab, salt + 16 * b));
+    for (int b = 0; b < o_.batch; ++b) all.push_back(bench_ids(tokens, model_->info().vocab, salt + 16 * b));
     return all;
   }
 
@@ -225,7 +225,7 @@ Result<StepSeries> measure_steps(const std::shared_ptr<const Model>& model, cons
   StepSeries series;
   series.layout = session.layout;
   std::vector<std::vector<double>> ms(static_cast<size_t>(positions));
-  const std::vector<int> ids = some_ids(positions, model->info().vocab, 6);
+  const std::vector<int> ids = bench_ids(positions, model->info().vocab, 6);
   for (int repeat = 0; repeat < repeats; ++repeat) {
     KVASIR_TRY(const auto engine, Engine::create(model, {threads, 1 << 20}));
     KVASIR_TRY(Session s, engine->open_session(session));

@@ -12,6 +12,7 @@
 #include "cache/kv_type.h"
 #include "cache/layout.h"
 #include "engine/quantize.h"
+#include "engine/verify_acts.h"
 #include "format/format_test_util.h"
 
 namespace kvasir {
@@ -40,7 +41,7 @@ void expect_pass(const std::string& path, size_t count, int new_tokens) {
   EXPECT_EQ(report->differing_tokens, 0);
   EXPECT_EQ(report->differing_logit_bits, 0u);
   const size_t others = kv_types().size() - 1 + (model->network().config().rope ? 1 : 0);
-  EXPECT_EQ(report->cases.size(), layouts().size() * (3 * 4 * 2 + others));
+  EXPECT_EQ(report->cases.size(), layouts().size() * (3 * 4 * 2 + verify_acts().size() + others));
   for (const VerifyCase& c : report->cases) {
     EXPECT_GT(c.compared_logits, 0u) << c.name;
     EXPECT_EQ(c.differing_logit_bits, 0u) << c.name;

@@ -18,7 +18,7 @@ namespace {
 using namespace format_test;
 using testing::HasSubstr;
 
-const CacheShape kShape{2, 1, 2, 100, find_codec("f16"), &codec_f32()};
+const CacheShape kShape{1, 1, 2, 100, find_codec("f16"), &codec_f32()};
 constexpr int kPositions = 66;  // a whole block and a little
 
 std::unique_ptr<Layout> cache_of(const char* layout = "dense") {
@@ -28,12 +28,11 @@ std::unique_ptr<Layout> cache_of(const char* layout = "dense") {
 // Different values everywhere.
 std::unique_ptr<Layout> filled(int positions) {
   auto cache = cache_of();
-  for (int layer = 0; layer < 2; ++layer)
-    for (int pos = 0; pos < positions; ++pos) {
-      const float base = static_cast<float>(4 * (layer * 100 + pos));
-      const float k[] = {base, base + 1}, v[] = {base + 2, base + 3};
-      cache->write(layer, pos, k, v);
-    }
+  for (int pos = 0; pos < positions; ++pos) {
+    const float base = static_cast<float>(4 * pos);
+    const float k[] = {base, base + 1}, v[] = {base + 2, base + 3};
+    cache->write(0, pos, k, v);
+  }
   cache->commit(positions);
   return cache;
 }
@@ -105,13 +104,13 @@ TEST_F(SnapshotFile, HasTheDocumentedBytes) {
   EXPECT_EQ(u64(24), 0x8899aabbccddeeffu);
   EXPECT_EQ(bytes_.substr(32, 16), std::string("f16") + std::string(13, '\0'));
   EXPECT_EQ(bytes_.substr(48, 4), std::string("f32") + '\0');
-  const uint32_t numbers[] = {2, 1, 2, 0, kPositions, kPositions};
+  const uint32_t numbers[] = {1, 1, 2, 0, kPositions, kPositions};
   for (size_t i = 0; i < 6; ++i) EXPECT_EQ(u32(64 + 4 * i), numbers[i]) << i;
-  const size_t tokens = 88 + 2 * 8, sum = tokens + kPositions * 4, blocks = sum + 8;
+  const size_t tokens = 88 + 8, sum = tokens + kPositions * 4, blocks = sum + 8;
   EXPECT_EQ(u32(tokens + 4 * 65), 7u * 65 + 1);
   EXPECT_EQ(u64(sum), XXH3_64bits_withSeed(bytes_.data(), sum, 0));
-  // A position of a layer has 4 bytes of K and 8 of V.
-  const size_t first = 2 * 64 * 12, second = 2 * 2 * 12;
+  // A position has 4 bytes of K and 8 of V.
+  const size_t first = 64 * 12, second = 2 * 12;
   EXPECT_EQ(u64(blocks + first), XXH3_64bits_withSeed(bytes_.data() + blocks, first, 1));
   const size_t next = blocks + first + 8;
   EXPECT_EQ(u64(next + second), XXH3_64bits_withSeed(bytes_.data() + next, second, 2));
@@ -120,10 +119,10 @@ TEST_F(SnapshotFile, HasTheDocumentedBytes) {
   const XXH128_hash_t all = XXH3_128bits(sums, sizeof sums);
   EXPECT_EQ(u64(next + second + 8), all.low64);
   EXPECT_EQ(u64(next + second + 16), all.high64);
-  // Position 65 of layer 1: V after the 2 rows of K of its layer.
+  // Position 65: V after the 2 rows of K.
   float v;
-  std::memcpy(&v, bytes_.data() + next + 2 * 12 + 2 * 4 + 8 + 4, 4);
-  EXPECT_EQ(v, 4 * 165 + 3);
+  std::memcpy(&v, bytes_.data() + next + 2 * 4 + 8 + 4, 4);
+  EXPECT_EQ(v, 4 * 65 + 3);
 }
 
 TEST_F(SnapshotFile, EveryFlippedBitIsRefused) {
@@ -153,7 +152,7 @@ TEST_F(SnapshotFile, BlocksOfAnotherAreRefused) {
   ASSERT_TRUE(save_snapshot(path_, *other, tokens_of(kPositions), "00112233445566778899aabbccddeeff"));
   std::string mixed = slurp(path_);
   ASSERT_EQ(mixed.size(), good.size());
-  const size_t blocks = 88 + 16 + kPositions * 4 + 8, block = 2 * 64 * 12 + 8;
+  const size_t blocks = 88 + 8 + kPositions * 4 + 8, block = 64 * 12 + 8;
   std::copy_n(good.begin() + static_cast<std::ptrdiff_t>(blocks), block,
               mixed.begin() + static_cast<std::ptrdiff_t>(blocks));
   EXPECT_THAT(refusal(mixed), HasSubstr("do not belong together"));
