@@ -13,16 +13,28 @@ Result<BlockPtr> BlockPool::take(size_t bytes) {
 }
 
 bool BlockPool::shrink() {
-  std::vector<std::shared_ptr<BlockHolder>> holders;
   {
     const std::lock_guard lock(mutex_);
     for (auto& [size, first] : waiting_)
       while (first != nullptr) first = std::move(first->next_);
     if (std::exchange(waiting_bytes_, 0) > 0) return true;
-    for (const auto& holder : holders_)
-      if (auto alive = holder.lock()) holders.push_back(std::move(alive));
   }
+  const auto holders = living_holders();
   return std::any_of(holders.begin(), holders.end(), [](const auto& holder) { return holder->give_back(); });
+}
+
+size_t BlockPool::spare_bytes() const {
+  size_t bytes = waiting_bytes();
+  for (const auto& holder : living_holders()) bytes += holder->spare_bytes();
+  return bytes;
+}
+
+std::vector<std::shared_ptr<BlockHolder>> BlockPool::living_holders() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<std::shared_ptr<BlockHolder>> living;
+  for (const auto& holder : holders_)
+    if (auto alive = holder.lock()) living.push_back(std::move(alive));
+  return living;
 }
 
 void BlockPool::add_holder(std::weak_ptr<BlockHolder> holder) {

@@ -37,6 +37,8 @@ class BlockHolder {
   virtual ~BlockHolder() = default;
   /// Lets go of some; false: there are none. Called without the pool's lock.
   virtual bool give_back() = 0;
+  /// Bytes of the blocks that it has; fewer may be free, where others hold them too.
+  virtual size_t spare_bytes() const = 0;
 };
 
 /// Thread-safe. Blocks of several sizes may come from one pool, since sessions may differ in their KV types.
@@ -53,6 +55,8 @@ class BlockPool : public std::enable_shared_from_this<BlockPool> {
   Result<BlockPtr> take(size_t bytes);
   /// Gives memory back to the budgets: blocks that wait, of any size; or else what a holder has. False: there was none.
   bool shrink();
+  /// Bytes that shrink() might give in all.
+  size_t spare_bytes() const;
   /// Asked for blocks as long as it lives.
   void add_holder(std::weak_ptr<BlockHolder> holder);
   /// Bytes of the blocks that sequences hold; that wait.
@@ -65,6 +69,7 @@ class BlockPool : public std::enable_shared_from_this<BlockPool> {
   Result<std::unique_ptr<Block>> waiting_or_new(size_t bytes);
   Result<std::unique_ptr<Block>> make(size_t bytes) const;
   void give_back(std::unique_ptr<Block> block) noexcept;
+  std::vector<std::shared_ptr<BlockHolder>> living_holders() const;
 
   const std::vector<std::shared_ptr<Budget>> budgets_;
   const bool keep_;

@@ -1,12 +1,12 @@
 // kvasir run: generate from a prompt.
 #include <cstdio>
-#include <random>
 
 #include <fmt/format.h>
 
 #include "cli/cli.h"
 #include "cli/prompt_args.h"
 #include "cli/run_report.h"
+#include "cli/sampling_args.h"
 
 namespace kvasir::cli {
 namespace {
@@ -17,11 +17,8 @@ struct Args {
   PromptArgs prompt;
   int n = -1, samples = 1, batch = 4, lookup = 0;
   std::string prompts, save_cache, load_cache, prefix_ram;
-  bool greedy = false, stats = false, json = false, receipt = false, ignore_eos = false;
-  std::optional<double> temperature, top_p, min_p, repeat_penalty;
-  std::optional<int> top_k, repeat_last_n;
-  std::optional<uint64_t> seed;
-  std::vector<std::string> stop;
+  SamplingArgs sampling;
+  bool stats = false, json = false, receipt = false, ignore_eos = false;
   std::string on_full = "stop";
 };
 
@@ -31,19 +28,6 @@ SessionOptions session_options(const Args& a, bool cache_given) {
   session.slide = a.on_full == "slide";
   if (session.slide && !cache_given) session.layout = "windowed";
   return session;
-}
-
-void add_sampling(CLI::App& app, Args& a) {
-  app.add_flag("--greedy", a.greedy, "always the most likely token; the same as --temp 0");
-  app.add_option("--temp", a.temperature, "temperature; the model's own default, else 0.8");
-  app.add_option("--top-k", a.top_k, "keep the k most likely tokens; 0: all");
-  app.add_option("--top-p", a.top_p, "keep the most likely tokens up to this probability");
-  app.add_option("--min-p", a.min_p, "drop tokens below this share of the most likely one");
-  app.add_option("--repeat-penalty", a.repeat_penalty, "divide the logits of recent tokens; 1: off");
-  app.add_option("--repeat-last-n", a.repeat_last_n, "how many recent tokens that is");
-  app.add_option("--seed", a.seed, "of the random numbers; without it a new one each time, shown by --stats")
-      ->check(not_negative);
-  app.add_option("--stop", a.stop, "end before this text; may be given more than once")->allow_extra_args(false);
 }
 
 void add_several(CLI::App& app, Args& a) {
@@ -65,24 +49,11 @@ void add_several(CLI::App& app, Args& a) {
       ->capture_default_str();
 }
 
-SamplingParams sampling(const Args& a, const Model& model) {
-  SamplingParams p = model.sampling_defaults();
-  if (a.temperature) p.temperature = *a.temperature;
-  if (a.top_k) p.top_k = *a.top_k;
-  if (a.top_p) p.top_p = *a.top_p;
-  if (a.min_p) p.min_p = *a.min_p;
-  if (a.repeat_penalty) p.repeat_penalty = *a.repeat_penalty;
-  if (a.repeat_last_n) p.repeat_last_n = *a.repeat_last_n;
-  if (a.greedy) p.temperature = 0;
-  p.seed = a.seed ? *a.seed : (uint64_t{std::random_device{}()} << 32 | std::random_device{}());
-  return p;
-}
-
 GenerateOptions generate_options(const Args& a, const Model& model) {
   GenerateOptions options;
-  options.sampling = sampling(a, model);
+  options.sampling = a.sampling.params(model);
   options.max_tokens = a.n;
-  options.stop = a.stop;
+  options.stop = a.sampling.stop;
   options.on_full = a.on_full == "recompute" ? OnFull::recompute : OnFull::stop;
   options.ignore_eos = a.ignore_eos;
   options.lookup = a.lookup;
@@ -194,7 +165,7 @@ void add(CLI::App& app, Run* run_command) {
   a->prompt.add(app);
   app.add_option("-n,--predict", a->n, "how many tokens; -1: until the end of the text or of the context")
       ->capture_default_str();
-  add_sampling(app, *a);
+  a->sampling.add(app);
   app.add_flag("--ignore-eos", a->ignore_eos, "go on past the end of the text");
   add_several(app, *a);
   app.add_option(

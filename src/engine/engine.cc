@@ -2,6 +2,7 @@
 #include <kvasir/engine.h>
 
 #include <algorithm>
+#include <cstdint>
 
 #include <fmt/format.h>
 
@@ -52,9 +53,12 @@ Result<Session> Engine::open_session(const SessionOptions& options) const {
 Result<Session> Engine::open_session(const LayoutInfo& layout, const SessionOptions& options) const {
   const Network& net = model_->network();
   KVASIR_TRY(CacheShape shape, session_shape(net.family(), net.config(), options, layout, impl_->chunk));
-  Budget &budget = *model_->budget(), &kv_budget = *model_->kv_budget();
-  if (options.ctx == 0 && (budget.limited() || kv_budget.limited()))
-    shape.max_ctx = std::max(1, positions_that_fit(net.config(), layout, shape, budget.left(), kv_budget.left()));
+  const Budget &budget = *model_->budget(), &kv_budget = *model_->kv_budget();
+  if (options.ctx == 0 && (budget.limited() || kv_budget.limited())) {
+    const size_t spare = model_->block_pool()->spare_bytes();
+    const auto room = [spare](const Budget& of) { return of.limited() ? of.left() + spare : SIZE_MAX; };
+    shape.max_ctx = std::max(1, positions_that_fit(net.config(), layout, shape, room(budget), room(kv_budget)));
+  }
   KVASIR_TRY(Session session, Session::open(model_, layout, shape));
   session.salt_ = options.salt;
   return session;

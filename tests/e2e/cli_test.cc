@@ -149,6 +149,80 @@ TEST(E2eRun, AFullContextStopsRecomputesOrSlides) {
   EXPECT_THAT(gpt2.err, testing::HasSubstr("learned"));
 }
 
+TEST(E2eRun, SamplesArePrintedAndCounted) {
+  const Json json = tales({"--samples", "3", "--temp", "1", "--seed", "5", "--cache", "paged"});
+  ASSERT_EQ(json["generations"].size(), 3u);
+  const auto greedy = expect_ok(run_program({"tales", "-p", "Hello", "-n", "4", "--greedy", "--samples", "2"}));
+  const std::string half = greedy.substr(0, greedy.size() / 2);
+  EXPECT_EQ(greedy, half + half) << "greedy samples are the same";
+  EXPECT_EQ(run_program({"tales", "-p", "Hello", "--samples", "0"}).code, 2);
+}
+
+TEST(E2eRun, APromptsFileGivesWhatEachGivesAlone) {
+  const TempFolder folder;
+  put(folder / "p", "Hello, said the fox\n\nOnce upon a time there was a dog\nHello, said the fox and the hen\n");
+  for (const char* batch : {"1", "2", "8"}) {
+    const Json json = json_of({"tales", "--prompts", (folder / "p").string(), "--batch", batch, "-n", "8", "--greedy",
+                               "--json", "--cache", "paged", "--prefix-ram", "16M"});
+    ASSERT_EQ(json["generations"].size(), 3u);
+    EXPECT_EQ(json["generations"][0]["receipt"], tales({})["receipt"]);
+    EXPECT_EQ(json["generations"][2]["prompt"], "Hello, said the fox and the hen");
+    EXPECT_EQ(json["generations"][2]["cached_tokens"] > 3, std::string(batch) != "8")
+        << "begun when the first was known";
+  }
+  EXPECT_EQ(run_program({"tales", "--prompts", (folder / "p").string(), "-p", "x"}).code, 2);
+}
+
+TEST(E2eRun, LookupChangesNothing) {
+  const Arguments run{"tales", "-p", "Tom had a ball. Tom had a ball. Tom had", "-n", "60", "--greedy", "--json"};
+  Arguments guessing = run;
+  guessing.insert(guessing.end(), {"--lookup", "6"});
+  const Json plain = json_of(run), guessed = json_of(guessing);
+  EXPECT_EQ(guessed["receipt"], plain["receipt"]);
+  EXPECT_GT(guessed["accepted"], 10);
+  EXPECT_GE(guessed["guessed"], guessed["accepted"]);
+}
+
+TEST(E2eRun, ASavedCacheIsReallyLoaded) {
+  const TempFolder folder;
+  const std::string file = (folder / "s.kv").string(), start = "Once upon a time there was a fox";
+  const Arguments whole{"tales", "-p", start + " who lived in a wood", "-n", "8", "--greedy", "--json"};
+  const Json cold = json_of(whole);
+  EXPECT_EQ(cold["cached_tokens"], 0);
+  const Json saved =
+      json_of({"tales", "-p", start, "-n", "1", "--greedy", "--json", "--save-cache", file, "--cache", "dense"});
+  for (const LayoutInfo* layout : layouts()) {
+    Arguments warm = whole;
+    warm.insert(warm.end(), {"--load-cache", file, "--cache", std::string(layout->name)});
+    const Json json = json_of(warm);
+    EXPECT_EQ(json["receipt"], cold["receipt"]) << layout->name;
+    EXPECT_EQ(json["cached_tokens"], layout->keeps ? saved["prompt_tokens"] : Json(0)) << layout->name;
+  }
+  const auto other = run_program({"tales-gpt2", "-p", "x", "--load-cache", file});
+  EXPECT_EQ(other.code, 2);
+  EXPECT_THAT(other.err, testing::HasSubstr("of model"));
+  EXPECT_THAT(expect_ok(run_program({"inspect", file})), testing::HasSubstr("Kvasir snapshot"));
+}
+
+TEST(E2eChat, ComputesOnlyWhatIsNew) {
+  const TempFolder folder;
+  const std::string file = (folder / "c.kv").string();
+  How typed;
+  typed.input = "The dog ran.\nAnd then?\n/stats\n/save " + file + "\n/clear\n/nope\n/load " + file + "\nMore\n";
+  const Outcome chat = run_program({"chat", "tales", "--greedy", "-n", "12"}, typed);
+  EXPECT_EQ(chat.code, 0) << chat.err;
+  EXPECT_THAT(chat.out, testing::HasSubstr("positions, "));
+  EXPECT_THAT(chat.out, testing::HasSubstr("User: And then?")) << "loaded";
+  EXPECT_THAT(chat.err, testing::HasSubstr("not a command"));
+  std::vector<int> reused;
+  for (size_t at = chat.err.find('['); at != std::string::npos; at = chat.err.find('[', at + 1))
+    reused.push_back(std::stoi(chat.err.substr(at + 1)));
+  ASSERT_EQ(reused.size(), 3u) << chat.err;
+  EXPECT_EQ(reused[0], 0);
+  EXPECT_GT(reused[1], 10);
+  EXPECT_GT(reused[2], reused[1]) << "from the file";
+}
+
 TEST(E2eRun, KvRamIsKept) {
   const Arguments run{"tales",        "-p",      "Hello", "-n",    "100", "--greedy",
                       "--ignore-eos", "--cache", "paged", "--ctx", "200"};

@@ -45,6 +45,7 @@ class PrefixTree : public BlockHolder {
   void insert(const std::string& space, std::span<const int> tokens, std::shared_ptr<Layout> cache);
   /// Gives up the end of the sequence that was used longest ago, of those that nobody holds. False: there is none.
   bool give_back() override;
+  size_t spare_bytes() const override { return counters().bytes; }
   PrefixCounters counters() const;
 
  private:
