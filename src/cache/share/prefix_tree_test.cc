@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 #include <random>
+#include <thread>
 
 #include "base/budget.h"
 #include "cache/block_pool.h"
@@ -221,6 +222,31 @@ TEST_F(Prefixes, UnderALimitNothingIsWrong) {
     ASSERT_EQ(pool_->used_bytes(), 0u);
     ASSERT_EQ(tree.counters().bytes, 0u);
   }
+}
+
+// Named so that the thread sanitizer runs it.
+using ThreadsPrefixes = Prefixes;
+
+TEST_F(ThreadsPrefixes, FindInsertAndGiveUpAtOnce) {
+  const auto tree = std::make_shared<PrefixTree>(20 * kBlock);
+  pool_->add_holder(tree);
+  std::vector<std::thread> threads;
+  for (uint32_t t = 0; t < 4; ++t)
+    threads.emplace_back([&, t] {
+      std::mt19937 random(t);
+      for (int i = 0; i < 60; ++i) {
+        std::vector<int> text(1 + random() % 300);
+        for (size_t at = 0; at < text.size(); ++at) text[at] = static_cast<int>(at / 40 * (random() % 50 == 0 ? 2 : 1));
+        const auto hit = tree->find("s", text);
+        ASSERT_TRUE(hit.length == 0 || is_right(hit, text));
+        tree->insert("s", text, cache_of(text, hit));
+        if (i % 10 == 0) pool_->shrink();
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  while (tree->give_back()) {
+  }
+  EXPECT_EQ(pool_->used_bytes(), 0u);
 }
 
 }  // namespace
