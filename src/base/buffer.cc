@@ -17,9 +17,9 @@ namespace {
 
 constexpr size_t kSmallestPage = 4096, kHugePage = size_t{2} << 20;
 
-std::array<std::atomic<size_t>, static_cast<size_t>(Owner::count_)> live;
+std::array<std::atomic<size_t>, static_cast<size_t>(Owner::count_)> live_by_owner;
 
-std::atomic<size_t>& counter(Owner owner) { return live[static_cast<size_t>(owner)]; }
+std::atomic<size_t>& counter(Owner owner) { return live_by_owner[static_cast<size_t>(owner)]; }
 
 size_t page_bytes() {
   static const size_t bytes = static_cast<size_t>(sysconf(_SC_PAGESIZE));

@@ -17,7 +17,7 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little);
 
-constexpr char kMagic[8] = {'K', 'V', 'A', 'S', 'I', 'R', 'K', 'V'};
+constexpr char kSnapshotMagic[8] = {'K', 'V', 'A', 'S', 'I', 'R', 'K', 'V'};
 constexpr uint32_t kFormatVersion = 1;
 constexpr size_t kTypeName = 16, kSum = 8, kFinalSum = 16;
 
@@ -90,7 +90,7 @@ class TotalSum {
 
 std::vector<std::byte> header_bytes(const SnapshotHeader& h) {
   Fixed fixed{};
-  std::copy(std::begin(kMagic), std::end(kMagic), fixed.magic);
+  std::copy(std::begin(kSnapshotMagic), std::end(kSnapshotMagic), fixed.magic);
   fixed.format_version = kFormatVersion;
   fixed.numerics_version = h.numerics_version;
   fixed.fingerprint_high = std::stoull(h.fingerprint.substr(0, 16), nullptr, 16);
@@ -210,10 +210,10 @@ Result<void> save_snapshot(const std::filesystem::path& path, const Layout& cach
 // ---- reading ----------------------------------------------------------------------------------------------------
 
 bool is_snapshot(const std::filesystem::path& path) {
-  char magic[sizeof kMagic];
+  char magic[sizeof kSnapshotMagic];
   const auto file = InputFile::open(path);
   return file && file->read_at(0, std::as_writable_bytes(std::span(magic))) &&
-         std::equal(std::begin(kMagic), std::end(kMagic), magic);
+         std::equal(std::begin(kSnapshotMagic), std::end(kSnapshotMagic), magic);
 }
 
 Result<Snapshot> Snapshot::open(const std::filesystem::path& path) {
@@ -229,7 +229,7 @@ Result<void> Snapshot::read_header() {
   Fixed fixed;
   if (file_.size() < sizeof fixed) return broken(path, "not a snapshot: it is too short");
   KVASIR_CHECK(file_.read_at(0, std::as_writable_bytes(std::span(&fixed, 1))));
-  if (!std::equal(std::begin(kMagic), std::end(kMagic), fixed.magic))
+  if (!std::equal(std::begin(kSnapshotMagic), std::end(kSnapshotMagic), fixed.magic))
     return broken(path, "not a snapshot: it begins with other bytes");
   if (fixed.format_version != kFormatVersion)
     return fail(fmt::format("a snapshot of format {}, this build reads {}", fixed.format_version, kFormatVersion),
