@@ -21,6 +21,9 @@ target_link_libraries(kvasir_tests PRIVATE kvasir_lib GTest::gmock GTest::gtest 
 # What is tested is the library, built as it ships. Where it is built to find undefined behaviour, the tests' own code is
 # left out of that: it takes two fifths of their compilation.
 target_compile_options(kvasir_tests PRIVATE -O1 -fno-sanitize=undefined)
+# These only start the program and read what it says.
+file(GLOB e2e_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/e2e/*_test.cc)
+set_source_files_properties(${e2e_sources} PROPERTIES COMPILE_OPTIONS -O0)
 # Tests find the program, the shipped models and, where it exists, the folder of outside data through these.
 target_compile_definitions(kvasir_tests PRIVATE
   KVASIR_SOURCE_DIR="${PROJECT_SOURCE_DIR}" KVASIR_PROGRAM="$<TARGET_FILE:kvasir>")

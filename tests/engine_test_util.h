@@ -13,6 +13,7 @@
 #include <kvasir/engine.h>
 #include <kvasir/generate.h>
 
+#include "cache/layout.h"
 #include "tests/tiny_models.h"
 
 namespace kvasir::engine_test {
@@ -70,6 +71,12 @@ class Opened {
   std::shared_ptr<const Model> model_;
   std::unique_ptr<Engine> engine_;
 };
+
+inline std::vector<std::string> layout_names() {
+  std::vector<std::string> names;
+  for (const LayoutInfo* info : layouts()) names.emplace_back(info->name);
+  return names;
+}
 
 inline ModelOptions with_weights(std::string mode) {
   ModelOptions options;

@@ -72,7 +72,8 @@ Result<std::vector<Generation>> generate_samples(Engine& engine, Session& sessio
 using OnDone = std::function<void(size_t prompt, Generation&& generation)>;
 /// Each prompt in a session of its own, up to `batch` in the same passes, or as many as the memory has room for; the
 /// next begins when one is done. Each gives what it gives alone, in the order of `on_done`; on_text is not called.
-/// Errors: those of generate() and open_session(); what is done by then has been told.
+/// Errors: those of generate() and open_session(), and no room for the next block of a layout that takes memory as it
+/// grows; what is done by then has been told.
 Result<void> generate_batch(Engine& engine, const SessionOptions& session, std::span<const std::vector<int>> prompts,
                             int batch, const GenerateOptions& options, const OnDone& on_done);
 

@@ -72,8 +72,25 @@ void print_one(const Args& a, const std::string& title, const Generation& g, con
   if (a.stats) print_stats(g, options.sampling);
 }
 
+nlohmann::json prefix_json(const PrefixStats& p) {
+  return {{"queries", p.queries},
+          {"hits", p.hits},
+          {"asked_tokens", p.asked_tokens},
+          {"reused_tokens", p.reused_tokens},
+          {"evictions", p.evictions},
+          {"entries", p.entries},
+          {"bytes", p.bytes}};
+}
+
+void print_prefix_stats(const PrefixStats& p) {
+  fmt::print(
+      stderr,
+      "prefixes    {} of {} prompts began like earlier ones, {} of {} tokens reused; {} bytes kept, {} evictions\n",
+      p.hits, p.queries, p.reused_tokens, p.asked_tokens, with_commas(p.bytes), p.evictions);
+}
+
 int print_all(const Args& a, const std::vector<std::string>& titles, const std::vector<Generation>& all,
-              const GenerateOptions& options) {
+              const GenerateOptions& options, const Engine& engine) {
   nlohmann::json list = nlohmann::json::array();
   for (size_t i = 0; i < all.size(); ++i) {
     if (a.json) {
@@ -83,7 +100,8 @@ int print_all(const Args& a, const std::vector<std::string>& titles, const std::
       print_one(a, titles[i], all[i], options);
     }
   }
-  if (a.json) print_json({{"generations", list}});
+  if (a.json) print_json({{"generations", list}, {"prefix", prefix_json(engine.prefix_stats())}});
+  if (!a.json && a.stats && engine.keeps_texts()) print_prefix_stats(engine.prefix_stats());
   return kOk;
 }
 
@@ -91,7 +109,7 @@ Result<int> run_samples(const Args& a, Engine& engine, Session& session, std::sp
                         const std::string& text) {
   const GenerateOptions options = generate_options(a, engine.model());
   KVASIR_TRY(const auto all, generate_samples(engine, session, prompt, a.samples, options));
-  return print_all(a, std::vector(all.size(), text), all, options);
+  return print_all(a, std::vector(all.size(), text), all, options, engine);
 }
 
 // Told in the order of the prompts, each as soon as those before it are.
@@ -105,7 +123,7 @@ Result<int> run_prompts(const Args& a, Engine& engine, const SessionOptions& ses
   std::vector<Generation> all(texts.size());
   KVASIR_CHECK(generate_batch(engine, session, prompts, a.batch, options,
                               [&](size_t i, Generation&& g) { all[i] = std::move(g); }));
-  return print_all(a, texts, all, options);
+  return print_all(a, texts, all, options, engine);
 }
 
 Result<int> run_one(const Args& a, Engine& engine, Session& session, std::span<const int> prompt,

@@ -5,6 +5,7 @@
 #include <csignal>
 #include <random>
 
+#include "base/clock.h"
 #include "cache/layout.h"
 #include "tests/engine_test_util.h"
 
@@ -12,12 +13,6 @@ namespace kvasir {
 namespace {
 
 using namespace engine_test;
-
-std::vector<std::string> layout_names() {
-  std::vector<std::string> names;
-  for (const LayoutInfo* info : layouts()) names.emplace_back(info->name);
-  return names;
-}
 
 std::vector<float> logits_after(Opened& opened, Session& session, std::span<const int> ids) {
   StepOutput out;
@@ -166,17 +161,27 @@ TEST(SessionFile, AKilledSaveLeavesTheOldFileOrTheNew) {
   logits_after(opened, one, tiny::ids(150));
   logits_after(opened, other, tiny::ids(120, 5));
   ASSERT_TRUE(one.save(path));
+  const double start = now_seconds();
+  ASSERT_TRUE(one.save(path));
+  const double save_us = (now_seconds() - start) * 1e6;
   int seen_one = 0, seen_other = 0;
   for (int i = 0; i < 100; ++i) {
+    int started[2];
+    char byte = 0;
+    ASSERT_EQ(pipe(started), 0);
     const pid_t child = fork();
     if (child == 0) {
+      (void)!write(started[1], &byte, 1);
       for (;;) {
         (void)other.save(path);
         (void)one.save(path);
       }
     }
     ASSERT_GT(child, 0);
-    usleep(static_cast<useconds_t>(300 + 97 * i % 4000));
+    ASSERT_EQ(read(started[0], &byte, 1), 1);
+    close(started[0]);
+    close(started[1]);
+    usleep(static_cast<useconds_t>(save_us * 4 * i / 100));  // up to the fourth save
     ASSERT_EQ(kill(child, SIGKILL), 0);
     ASSERT_EQ(waitpid(child, nullptr, 0), child);
     Session loaded = opened.session();

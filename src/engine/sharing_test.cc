@@ -18,12 +18,6 @@ tiny::Model with_ctx(int ctx) {
   return model;
 }
 
-std::vector<std::string> layout_names() {
-  std::vector<std::string> names;
-  for (const LayoutInfo* info : layouts()) names.emplace_back(info->name);
-  return names;
-}
-
 GenerateOptions sampled(int n) {
   GenerateOptions options = with_receipt(greedy_tokens(n));
   options.sampling = {.temperature = 1.1, .top_k = 0, .top_p = 1, .min_p = 0, .seed = 77};
@@ -130,7 +124,9 @@ TEST(Samples, HoldTheirPromptOnce) {
     for (const Generation& g : *all) most = std::max(most, g.stats.cache.peak_bytes);
     EXPECT_EQ(most, of_one) << "1,019 positions are 16 blocks too";
     // While they ran: 16 blocks of the prompt and, of the last one, a copy for each; all of them wait now.
-    EXPECT_EQ(pool.used_bytes() + pool.waiting_bytes(), (16 + 8) * block);
+    const size_t held = pool.used_bytes() + pool.waiting_bytes(), generated = 8 * block;  // one of its own for each
+    EXPECT_EQ(held, (16 + 8) * block);
+    EXPECT_LT(static_cast<double>(held), 1.1 * static_cast<double>(of_one) + static_cast<double>(generated));
   }
   EXPECT_EQ(pool.used_bytes(), 0u);
 }

@@ -48,12 +48,6 @@ std::vector<float> steps(Opened& opened, const SessionOptions& options, int prom
   return all;
 }
 
-std::vector<std::string> layout_names() {
-  std::vector<std::string> names;
-  for (const LayoutInfo* info : layouts()) names.emplace_back(info->name);
-  return names;
-}
-
 TEST(Window, OfTheModelIsExactInEveryLayoutAndChunk) {
   for (const tiny::Model& model : {mistral(5), mistral(64), mistral(100), alternating(70)}) {
     Opened opened(model, {.threads = 1, .prefill_chunk = 256});

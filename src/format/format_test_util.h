@@ -82,4 +82,11 @@ std::string message_of(const Result<T>& result) {
   return result ? std::string("no error") : result.error().message();
 }
 
+/// n bytes that look like any.
+inline std::string pattern(size_t n) {
+  std::string out(n, '\0');
+  for (size_t i = 0; i < n; ++i) out[i] = static_cast<char>((i * 2654435761u) >> 13);
+  return out;
+}
+
 }  // namespace kvasir::format_test

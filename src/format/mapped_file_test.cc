@@ -18,12 +18,6 @@ using namespace format_test;
 using testing::AllOf;
 using testing::HasSubstr;
 
-std::string pattern(size_t n) {
-  std::string out(n, '\0');
-  for (size_t i = 0; i < n; ++i) out[i] = static_cast<char>((i * 2654435761u) >> 13);
-  return out;
-}
-
 TEST(MappedFile, BytesAreTheFiles) {
   TempFolder folder;
   const std::string text = pattern(10'007);

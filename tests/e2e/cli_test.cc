@@ -166,6 +166,7 @@ TEST(E2eRun, APromptsFileGivesWhatEachGivesAlone) {
                                "--json", "--cache", "paged", "--prefix-ram", "16M"});
     ASSERT_EQ(json["generations"].size(), 3u);
     EXPECT_EQ(json["generations"][0]["receipt"], tales({})["receipt"]);
+    EXPECT_EQ(json["prefix"]["queries"], 3);
     EXPECT_EQ(json["generations"][2]["prompt"], "Hello, said the fox and the hen");
     EXPECT_EQ(json["generations"][2]["cached_tokens"] > 3, std::string(batch) != "8")
         << "begun when the first was known";
