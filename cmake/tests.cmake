@@ -27,7 +27,8 @@ set_source_files_properties(${e2e_sources} PROPERTIES COMPILE_OPTIONS -O0)
 # Tests find the program, the shipped models and, where it exists, the folder of outside data through these.
 target_compile_definitions(kvasir_tests PRIVATE
   KVASIR_SOURCE_DIR="${PROJECT_SOURCE_DIR}" KVASIR_PROGRAM="$<TARGET_FILE:kvasir>")
-if(NOT KVASIR_THREADS_ONLY)  # no test of threads runs the program
+option(KVASIR_NO_PROGRAM "Tests that run the program are left out" OFF)
+if(NOT KVASIR_THREADS_ONLY AND NOT KVASIR_NO_PROGRAM)  # no test of threads runs the program
   add_dependencies(kvasir_tests kvasir)
 endif()
 
