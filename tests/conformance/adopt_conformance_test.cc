@@ -59,7 +59,7 @@ void go_on(Sequence& seq, std::mt19937& random, bool may_refuse) {
 
 TEST_P(AdoptConformance, AnyLengthGoesOverAndGoesOn) {
   int adopted = 0;
-  for (uint32_t seed = 0; seed < 30 && !HasFailure(); ++seed) {
+  for (uint32_t seed = 0; seed < 12 && !HasFailure(); ++seed) {
     SCOPED_TRACE(fmt::format("seed {}", seed));
     std::mt19937 random(seed);
     CacheShape shape = random_shape(random);
@@ -84,12 +84,12 @@ TEST_P(AdoptConformance, AnyLengthGoesOverAndGoesOn) {
     go_on(from, random, GetParam().from->forgets);
     ASSERT_EQ(to.wrong_for_the_next(), "");
   }
-  EXPECT_GT(adopted, 15);
+  EXPECT_GT(adopted, 5);
 }
 
 TEST_P(AdoptConformance, AFileGoesOverAndGoesOn) {
   const format_test::TempFolder folder;
-  for (uint32_t seed = 0; seed < 15 && !HasFailure(); ++seed) {
+  for (uint32_t seed = 0; seed < 6 && !HasFailure(); ++seed) {
     SCOPED_TRACE(fmt::format("seed {}", seed));
     std::mt19937 random(1000 + seed);
     CacheShape shape = random_shape(random);
