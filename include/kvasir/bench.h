@@ -84,8 +84,4 @@ struct PrefixReport {
 /// receipt that differs from the cold one, after which no time is told.
 Result<PrefixReport> bench_prefix(const std::shared_ptr<const Model>& model, const PrefixOptions& options);
 
-/// Ids that are all over the vocabulary and the same every time.
-std::vector<int> bench_ids(int n, int vocab, int salt);
-double median(std::vector<double> values);
-
 }  // namespace kvasir

@@ -68,14 +68,6 @@ struct Reuse {
   int differs = -1;  ///< the first of the session's own tokens that the text does not have; -1: it has them all
 };
 
-/// What the texts kept under EngineOptions::prefix_ram did so far.
-struct PrefixStats {
-  int64_t queries = 0, hits = 0;  ///< texts asked for; those of which something was there
-  int64_t asked_tokens = 0, reused_tokens = 0;
-  int64_t evictions = 0;
-  size_t entries = 0, bytes = 0;  ///< texts now, and their KV; what several share counts once
-};
-
 /// One sequence: its tokens, its cache, its position. Move-only; used by one thread at a time.
 class Session {
  public:

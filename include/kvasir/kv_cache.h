@@ -124,4 +124,12 @@ class KVCache {
   int growths_ = 0;
 };
 
+/// What the texts kept under EngineOptions::prefix_ram did so far.
+struct PrefixStats {
+  int64_t queries = 0, hits = 0;  ///< texts asked for; those of which something was there
+  int64_t asked_tokens = 0, reused_tokens = 0;
+  int64_t evictions = 0;
+  size_t entries = 0, bytes = 0;  ///< texts now, and their KV; what several share counts once
+};
+
 }  // namespace kvasir

@@ -71,6 +71,11 @@ int CacheShape::most_seen() const {
   return most;
 }
 
+bool CacheShape::goes_on_from(int layer, int length, int oldest) const {
+  const int seen = window(layer) == 0 ? 0 : std::max(sinks, length - window(layer) + 1);
+  return seen >= length || oldest <= seen;
+}
+
 size_t bytes_of_positions(const CacheShape& shape, int64_t positions) {
   return Slab::product(static_cast<size_t>(positions), shape.position_bytes());
 }
@@ -84,14 +89,12 @@ Result<void> Layout::check_length(int length) const {
   if (length < 0 || length > coverage())
     return fail(fmt::format("cannot truncate to {} positions, {} are held", length, coverage()), "KV cache",
                 fmt::format("0..{}", coverage()));
-  for (int layer = 0; layer < shape_.layers; ++layer) {
-    const int window = shape_.window(layer), seen = window == 0 ? 0 : std::max(shape_.sinks, length - window + 1);
-    if (seen < length && seen < oldest(layer))
+  for (int layer = 0; layer < shape_.layers; ++layer)
+    if (!shape_.goes_on_from(layer, length, oldest(layer)))
       return fail(fmt::format("cannot truncate to {} positions: those before {} are forgotten, and the window of {} "
                               "needs them",
-                              length, oldest(layer), window),
+                              length, oldest(layer), shape_.window(layer)),
                   "KV cache", "an empty sequence, or another --cache layout");
-  }
   return {};
 }
 
@@ -156,12 +159,6 @@ Result<void> Layout::adopt(const Layout& from, int length) {
   }
   saturated_ += from.saturated();
   return {};
-}
-
-Result<std::unique_ptr<Layout>> Layout::fork() const {
-  KVASIR_TRY(auto copy, info().make(shape_, pool()));
-  KVASIR_CHECK(copy->adopt(*this, coverage()));
-  return copy;
 }
 
 void append_contiguous_tiles(const std::byte* k, size_t k_stride, const std::byte* v, size_t v_stride, int end,

@@ -41,6 +41,10 @@ struct CacheShape {
   /// Positions that a query of this layer sees, itself included; 0: all.
   int window(int layer) const { return windows.empty() ? 0 : windows[static_cast<size_t>(layer)]; }
 
+  /// Whether a sequence of `length` positions can go on where a layer lacks those below `oldest`, sinks apart: the next
+  /// query does not see them.
+  bool goes_on_from(int layer, int length, int oldest) const;
+
   /// The most positions that a query of any layer sees.
   int most_seen() const;
   /// What a query sees, in words: "none", "512 sinks 4", "64,0,64,0" by layer. Part of receipts.
@@ -116,12 +120,10 @@ class Layout {
   /// copied, or shared where both have blocks of one pool. Requires: nothing is held. Errors: those of check_length(),
   /// no memory, more than max_ctx.
   Result<void> adopt(const Layout& from, int length);
-  /// Positions [0, length) that come from elsewhere: once there is room, `fill` writes their rows; below `oldest` of each
-  /// layer, sinks apart, there are none. Requires: nothing is held. Errors: those of plan() and of `fill`; then nothing is
-  /// held.
+  /// Positions [0, length) that come from elsewhere: once there is room, `fill` writes their rows; below `oldest` of
+  /// each layer, sinks apart, there are none. Requires: nothing is held. Errors: those of plan() and of `fill`; then
+  /// nothing is held.
   Result<void> restore(int length, std::span<const int> oldest, const std::function<Result<void>(Layout&)>& fill);
-  /// Another sequence that holds the same positions and goes its own way from here. Errors: no memory.
-  Result<std::unique_ptr<Layout>> fork() const;
   /// A step of generation is over.
   virtual void end_step() {}
 
@@ -131,8 +133,6 @@ class Layout {
   virtual int oldest(int layer) const { return floor(layer); }
   /// The pieces of memory that it holds, and their bytes; one that several layouts share is the same in all.
   virtual std::vector<std::pair<const void*, size_t>> memory() const { return {{this, bytes()}}; }
-  /// What the positions are held in; forks share what is pooled. Null: a pool of its own, or none.
-  virtual std::shared_ptr<BlockPool> pool() const { return nullptr; }
   /// Exact: what is allocated now.
   virtual size_t bytes() const = 0;
   virtual size_t peak_bytes() const = 0;

@@ -15,6 +15,7 @@
 #include "base/system.h"
 #include "cache/layout.h"
 #include "dtype/codec.h"
+#include "engine/bench_parts.h"
 #include "engine/limits.h"
 
 namespace kvasir {

@@ -11,6 +11,7 @@
 #include <kvasir/plan.h>
 
 #include "base/clock.h"
+#include "engine/bench_parts.h"
 
 namespace kvasir {
 namespace {

@@ -9,6 +9,7 @@
 
 #include <kvasir/model.h>
 
+#include "cache/kv_type.h"
 #include "cache/share/snapshot.h"
 #include "engine/model_files.h"
 #include "format/gguf.h"
@@ -123,14 +124,16 @@ Result<void> read_snapshot(const fs::path& path, Inspection* out) {
   add_number("positions", h.positions, out);
   add_number("bytes", static_cast<int64_t>(snapshot.bytes()), out);
   add_number("numerics_version", h.numerics_version, out);
-  add_number("layers", h.layers, out);
-  add_number("kv_heads", h.kv_heads, out);
-  add_number("head_dim", h.head_dim, out);
-  add_number("sinks", h.sinks, out);
-  for (const auto& [key, text] : {std::pair{"kv_type_k", h.kv_type_k}, {"kv_type_v", h.kv_type_v}})
-    out->metadata.push_back({key, "", Json(text).dump()});
-  for (const auto& [key, list] : {std::pair{"windows", h.windows}, {"oldest", h.oldest}})
-    out->metadata.push_back({key, "", Json(list).dump()});
+  add_number("layers", h.shape.layers, out);
+  add_number("kv_heads", h.shape.kv_heads, out);
+  add_number("head_dim", h.shape.head_dim, out);
+  const auto add_text = [out](const char* key, std::string_view text) {
+    out->metadata.push_back({key, "", Json(std::string(text)).dump()});
+  };
+  add_text("kv_type_k", kv_type_name(*h.shape.k, h.shape.rotate_k));
+  add_text("kv_type_v", kv_type_name(*h.shape.v, h.shape.rotate_v));
+  add_text("window", h.shape.window_policy());
+  out->metadata.push_back({"oldest", "", Json(h.oldest).dump()});
   return {};
 }
 

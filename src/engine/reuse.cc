@@ -71,9 +71,7 @@ Result<void> Engine::keep(const Session& session) {
 bool Engine::keeps_texts() const { return impl_->prefixes != nullptr; }
 
 PrefixStats Engine::prefix_stats() const {
-  if (impl_->prefixes == nullptr) return {};
-  const PrefixCounters c = impl_->prefixes->counters();
-  return {c.queries, c.hits, c.asked_tokens, c.reused_tokens, c.evictions, c.entries, c.bytes};
+  return impl_->prefixes == nullptr ? PrefixStats{} : impl_->prefixes->stats();
 }
 
 }  // namespace kvasir

@@ -116,9 +116,7 @@ TEST_P(LayoutConformance, CountsTheValuesThatSaturate) {
   EXPECT_EQ(layout->saturated(), 3 * one);
   layout->write(0, 1, k.data(), v.data());
   EXPECT_EQ(layout->saturated(), 6 * one);
-  const auto forked = layout->fork();
-  ASSERT_TRUE(forked);
-  EXPECT_EQ((*forked)->saturated(), 6 * one);
+  EXPECT_EQ(forked(*layout)->saturated(), 6 * one);
 }
 
 // ---- plan, then apply -------------------------------------------------------------------------------------------

@@ -329,6 +329,15 @@ class Sequence {
   std::vector<std::vector<std::byte>> k_, v_;  // [layer][pos * row bytes]
 };
 
+/// Another that holds the same.
+inline std::unique_ptr<Layout> forked(const Layout& from, std::shared_ptr<BlockPool> pool = {}) {
+  auto copy = from.info().make(from.shape(), std::move(pool));
+  EXPECT_TRUE(copy) << copy.error().message();
+  const auto done = (*copy)->adopt(from, from.coverage());
+  EXPECT_TRUE(done) << done.error().message();
+  return std::move(*copy);
+}
+
 /// A fresh layout; a failure of the test when it cannot be had.
 inline std::unique_ptr<Layout> make_layout(const LayoutInfo& info, const CacheShape& shape) {
   auto layout = info.make(shape);

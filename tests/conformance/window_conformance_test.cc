@@ -143,10 +143,8 @@ TEST_P(WindowConformance, ForksGoTheirOwnWay) {
   const CacheShape s = shape({0, 40}, 0, 30, 300);
   Sequence seq(make_layout(info(), s), distinct_values(s));
   for (int i = 0; i < 9; ++i) seq.append(23);
-  auto forked = seq.layout->fork();
-  ASSERT_TRUE(forked) << forked.error().message();
   const std::vector<float> rows = seq.state().rows;
-  Sequence other(std::move(*forked), distinct_values(s));
+  Sequence other(forked(*seq.layout), distinct_values(s));
   ASSERT_EQ(other.layout->coverage(), seq.length);
   ASSERT_EQ(other.state().rows, rows);
   other.version = 1;  // other rows from here
@@ -205,7 +203,7 @@ TEST(Paged, AForkCopiesTheBlockThatItWritesAndNoOther) {
   EXPECT_EQ(pool->used_bytes(), 4 * block);
   std::vector<Sequence> forks;
   for (int i = 0; i < 8; ++i) {
-    forks.emplace_back(std::move(*seq.layout->fork()), distinct_values(s));
+    forks.emplace_back(forked(*seq.layout, pool), distinct_values(s));
     forks.back().version = i + 1;
   }
   EXPECT_EQ(pool->used_bytes(), 4 * block);

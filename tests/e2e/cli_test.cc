@@ -150,8 +150,14 @@ TEST(E2eRun, AFullContextStopsRecomputesOrSlides) {
 }
 
 TEST(E2eRun, SamplesArePrintedAndCounted) {
-  const Json json = tales({"--samples", "3", "--temp", "1", "--seed", "5", "--cache", "paged"});
-  ASSERT_EQ(json["generations"].size(), 3u);
+  const Arguments run{"tales", "-p", "Hello", "-n", "12", "--temp", "1", "--seed", "5", "--json", "--cache", "paged"};
+  Arguments three = run;
+  three.insert(three.end(), {"--samples", "3"});
+  const Json samples = json_of(three)["generations"];
+  ASSERT_EQ(samples.size(), 3u);
+  EXPECT_EQ(samples[0]["receipt"], json_of(run)["receipt"]);
+  EXPECT_NE(samples[0]["receipt"], samples[1]["receipt"]);
+  EXPECT_NE(samples[1]["receipt"], samples[2]["receipt"]);
   const auto greedy = expect_ok(run_program({"tales", "-p", "Hello", "-n", "4", "--greedy", "--samples", "2"}));
   const std::string half = greedy.substr(0, greedy.size() / 2);
   EXPECT_EQ(greedy, half + half) << "greedy samples are the same";

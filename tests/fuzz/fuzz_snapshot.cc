@@ -5,7 +5,6 @@
 
 #include <xxhash.h>
 
-#include "cache/kv_type.h"
 #include "cache/share/snapshot.h"
 #include "tests/fuzz/mem_file.h"
 
@@ -34,14 +33,12 @@ void mend_header(std::vector<uint8_t>& file) {
 
 // Of a file whose layers hold all positions.
 void mend_blocks(std::vector<uint8_t>& file, const SnapshotHeader& h) {
-  size_t at = kFixed + 8 * h.windows.size() + 4 * h.tokens.size(), row = 0;
-  for (const std::string& name : {h.kv_type_k, h.kv_type_v})
-    row += static_cast<size_t>(h.kv_heads) * find_kv_type(name)->codec->row_bytes(h.head_dim);
+  size_t at = kFixed + 8 * static_cast<size_t>(h.shape.layers) + 4 * h.tokens.size();
   std::vector<uint64_t> sums(1);
   std::memcpy(&sums[0], file.data() + at, 8);
   at += 8;
   for (int first = 0; first < h.positions; first += 64) {
-    const size_t bytes = static_cast<size_t>(std::min(64, h.positions - first)) * h.windows.size() * row;
+    const size_t bytes = static_cast<size_t>(std::min(64, h.positions - first)) * h.shape.position_bytes();
     if (at + bytes + 8 > file.size()) return;
     sums.push_back(put_sum(file, at, at + bytes, static_cast<uint64_t>(first / 64) + 1));
     at += bytes + 8;
@@ -54,10 +51,8 @@ void mend_blocks(std::vector<uint8_t>& file, const SnapshotHeader& h) {
 
 void load(const Snapshot& snapshot) {
   const SnapshotHeader& h = snapshot.header();
-  const auto k = find_kv_type(h.kv_type_k), v = find_kv_type(h.kv_type_v);
-  CacheShape shape{h.layers, h.kv_heads, h.head_dim, std::max(1, h.positions), k->codec, v->codec};
-  shape.windows = h.windows;
-  shape.sinks = h.sinks;
+  CacheShape shape = h.shape;
+  shape.max_ctx = std::max(1, h.positions);
   if (bytes_of_positions(shape, shape.max_ctx) > size_t{16} << 20) return;
   const bool right = snapshot.check().has_value();
   for (const LayoutInfo* layout : layouts()) {

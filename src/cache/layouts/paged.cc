@@ -80,7 +80,6 @@ class PagedLayout : public Layout {
     for (const BlockPtr& block : blocks_) parts.emplace_back(block.get(), block->bytes());
     return parts;
   }
-  std::shared_ptr<BlockPool> pool() const override { return pool_; }
 
  protected:
   void cut(int length) override {

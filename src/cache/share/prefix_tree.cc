@@ -7,8 +7,8 @@ namespace kvasir {
 
 PrefixTree::Hit PrefixTree::find(const std::string& space, std::span<const int> tokens) {
   const std::lock_guard lock(mutex_);
-  ++counters_.queries;
-  counters_.asked_tokens += static_cast<int64_t>(tokens.size());
+  ++stats_.queries;
+  stats_.asked_tokens += static_cast<int64_t>(tokens.size());
   const auto root = roots_.find(space);
   if (root == roots_.end()) return {};
   const Match found = match(*root->second, tokens);
@@ -19,8 +19,8 @@ PrefixTree::Hit PrefixTree::find(const std::string& space, std::span<const int> 
     leaf = std::max_element(leaf->children.begin(), leaf->children.end(), [](const auto& a, const auto& b) {
              return a.second->used < b.second->used;
            })->second.get();
-  ++counters_.hits;
-  counters_.reused_tokens += found.length;
+  ++stats_.hits;
+  stats_.reused_tokens += found.length;
   return {leaf->cache, found.length};
 }
 
@@ -41,8 +41,7 @@ void PrefixTree::insert(const std::string& space, std::span<const int> tokens, s
   Node& added = *(from.children[rest[0]] = std::move(leaf));
   keep(added, std::move(cache));
   touch(added);
-  ++counters_.inserts;
-  while (counters_.bytes > limit_ && evict_one()) {
+  while (stats_.bytes > limit_ && evict_one()) {
   }
 }
 
@@ -51,9 +50,9 @@ bool PrefixTree::give_back() {
   return evict_one();
 }
 
-PrefixCounters PrefixTree::counters() const {
+PrefixStats PrefixTree::stats() const {
   const std::lock_guard lock(mutex_);
-  PrefixCounters now = counters_;
+  PrefixStats now = stats_;
   now.entries = leaves_.size();
   return now;
 }
@@ -101,7 +100,7 @@ void PrefixTree::touch(Node& node) {
 
 void PrefixTree::keep(Node& node, std::shared_ptr<Layout> cache) {
   for (const auto& [part, bytes] : cache->memory())
-    if (++held_[part] == 1) counters_.bytes += bytes;
+    if (++held_[part] == 1) stats_.bytes += bytes;
   node.cache = std::move(cache);
   leaves_.insert({node.used, &node});
 }
@@ -110,7 +109,7 @@ std::shared_ptr<Layout> PrefixTree::drop(Node& node) {
   leaves_.erase({node.used, &node});
   for (const auto& [part, bytes] : node.cache->memory())
     if (--held_[part] == 0) {
-      counters_.bytes -= bytes;
+      stats_.bytes -= bytes;
       held_.erase(part);
     }
   return std::exchange(node.cache, nullptr);
@@ -120,7 +119,7 @@ bool PrefixTree::evict_one() {
   for (const auto& [used, leaf] : leaves_)
     if (leaf->cache.use_count() == 1) {
       remove(*leaf);
-      ++counters_.evictions;
+      ++stats_.evictions;
       return true;
     }
   return false;

@@ -14,17 +14,12 @@
 #include <utility>
 #include <vector>
 
+#include <kvasir/kv_cache.h>
+
 #include "cache/block_pool.h"
 #include "cache/layout.h"
 
 namespace kvasir {
-
-struct PrefixCounters {
-  int64_t queries = 0, hits = 0;
-  int64_t asked_tokens = 0, reused_tokens = 0;
-  int64_t inserts = 0, evictions = 0;
-  size_t entries = 0, bytes = 0;  ///< now
-};
 
 /// Thread-safe. Holds up to a limit of bytes: what was used longest ago goes first, from its end back to where it parts
 /// from what was used later.
@@ -45,8 +40,8 @@ class PrefixTree : public BlockHolder {
   void insert(const std::string& space, std::span<const int> tokens, std::shared_ptr<Layout> cache);
   /// Gives up the end of the sequence that was used longest ago, of those that nobody holds. False: there is none.
   bool give_back() override;
-  size_t spare_bytes() const override { return counters().bytes; }
-  PrefixCounters counters() const;
+  size_t spare_bytes() const override { return stats().bytes; }
+  PrefixStats stats() const;
 
  private:
   // The tokens of the edge that leads here. A leaf has a cache of all tokens from the root, others have none.
@@ -77,7 +72,7 @@ class PrefixTree : public BlockHolder {
   std::set<std::pair<uint64_t, Node*>> leaves_;  // by last use
   std::unordered_map<const void*, int> held_;    // what the entries hold, and how many hold it
   uint64_t clock_ = 0;
-  PrefixCounters counters_;
+  PrefixStats stats_;
 };
 
 }  // namespace kvasir

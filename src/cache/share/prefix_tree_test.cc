@@ -74,7 +74,7 @@ TEST_F(Prefixes, EverySplitPointIsFound) {
   }
   EXPECT_EQ(tree.find("a", std::span(text).first(77)).length, 77);
   EXPECT_EQ(tree.find("b", text).length, 0) << "another space";
-  EXPECT_EQ(tree.counters().bytes, 4 * kBlock);
+  EXPECT_EQ(tree.stats().bytes, 4 * kBlock);
 }
 
 TEST_F(Prefixes, WhatSeveralShareCountsOnce) {
@@ -85,7 +85,7 @@ TEST_F(Prefixes, WhatSeveralShareCountsOnce) {
   EXPECT_EQ(hit.length, 130);
   tree.insert("s", b, cache_of(b, hit));
   // a has 4 blocks; b 7, of which the first two are a's, and a copy of the third.
-  EXPECT_EQ(tree.counters().bytes, (4 + 5) * kBlock);
+  EXPECT_EQ(tree.stats().bytes, (4 + 5) * kBlock);
   EXPECT_EQ(pool_->used_bytes(), (4 + 5) * kBlock);
   EXPECT_EQ(tree.find("s", a).length, 200);
   EXPECT_EQ(tree.find("s", b).length, 430);
@@ -98,8 +98,8 @@ TEST_F(Prefixes, ALongerOneStandsForWhatItBeginsWith) {
     const std::vector<int> part(text.begin(), text.begin() + n);
     tree.insert("s", part, cache_of(part));
   }
-  EXPECT_EQ(tree.counters().entries, 1u);
-  EXPECT_EQ(tree.counters().bytes, 5 * kBlock);
+  EXPECT_EQ(tree.stats().entries, 1u);
+  EXPECT_EQ(tree.stats().bytes, 5 * kBlock);
   EXPECT_EQ(pool_->used_bytes(), 5 * kBlock);
 }
 
@@ -109,14 +109,14 @@ TEST_F(Prefixes, WhatWasUsedLongestAgoGoesFirstAndFromItsEnd) {
   const std::vector<int> c = run(192, 9000);
   tree.insert("s", a, cache_of(a));
   tree.insert("s", b, cache_of(b, tree.find("s", b)));
-  EXPECT_EQ(tree.counters().bytes, 6 * kBlock);
+  EXPECT_EQ(tree.stats().bytes, 6 * kBlock);
   EXPECT_EQ(tree.find("s", a).length, 256) << "now b is older";
   tree.insert("s", c, cache_of(c));
-  EXPECT_EQ(tree.counters().evictions, 1);
+  EXPECT_EQ(tree.stats().evictions, 1);
   EXPECT_EQ(tree.find("s", b).length, 128) << "what a begins with too";
   EXPECT_EQ(tree.find("s", a).length, 256);
   EXPECT_EQ(tree.find("s", c).length, 192);
-  EXPECT_EQ(tree.counters().bytes, 7 * kBlock);
+  EXPECT_EQ(tree.stats().bytes, 7 * kBlock);
   // a is older than c, but what it begins with has been asked for since.
   EXPECT_EQ(tree.find("s", std::span(a).first(128)).length, 128);
   EXPECT_TRUE(tree.give_back());
@@ -137,7 +137,7 @@ TEST_F(Prefixes, WhatIsHeldIsNotGivenUp) {
   EXPECT_EQ(tree.find("s", a).length, 0);
   EXPECT_EQ(tree.find("s", c).length, 128);
   EXPECT_TRUE(tree.give_back());
-  EXPECT_EQ(tree.counters().bytes, 0u);
+  EXPECT_EQ(tree.stats().bytes, 0u);
   EXPECT_EQ(pool_->used_bytes(), 0u);
 }
 
@@ -152,7 +152,7 @@ TEST_F(Prefixes, GiveWayWhenABudgetRefuses) {
   tree.insert("s", b, cache_of(b));
   const auto cache = cache_of(c);  // needs 4 of 5 blocks
   EXPECT_EQ(cache->coverage(), 256);
-  EXPECT_LE(tree.counters().bytes, kBlock);
+  EXPECT_LE(tree.stats().bytes, kBlock);
   EXPECT_FALSE(pool_->take(2 * kBlock)) << "when all is given up, it is refused";
 }
 
@@ -184,12 +184,12 @@ TEST_F(Prefixes, RandomTextsEqualAList) {
         known[space].push_back(text);
       }
       hit = {};
-      ASSERT_EQ(tree.counters().bytes, pool_->used_bytes());
+      ASSERT_EQ(tree.stats().bytes, pool_->used_bytes());
     }
     while (tree.give_back()) {
     }
-    ASSERT_EQ(tree.counters().bytes, 0u);
-    ASSERT_EQ(tree.counters().entries, 0u);
+    ASSERT_EQ(tree.stats().bytes, 0u);
+    ASSERT_EQ(tree.stats().entries, 0u);
     ASSERT_EQ(pool_->used_bytes(), 0u);
   }
 }
@@ -220,7 +220,7 @@ TEST_F(Prefixes, UnderALimitNothingIsWrong) {
     while (tree.give_back()) {
     }
     ASSERT_EQ(pool_->used_bytes(), 0u);
-    ASSERT_EQ(tree.counters().bytes, 0u);
+    ASSERT_EQ(tree.stats().bytes, 0u);
   }
 }
 

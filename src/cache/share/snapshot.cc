@@ -60,15 +60,16 @@ tl::unexpected<Error> broken(const std::filesystem::path& path, const std::strin
 class BlockRows {
  public:
   BlockRows(const SnapshotHeader& h, int block) : h_(h), first_(block * kTilePositions) {}
+  int first() const { return first_; }
   uint64_t live(int layer) const {
-    const uint64_t held = live_below(first_, h_.positions),
-                   old = live_below(first_, h_.oldest[static_cast<size_t>(layer)]);
-    return held & (~old | live_below(first_, h_.sinks));
+    const uint64_t held = live_below(first_, h_.positions);
+    const uint64_t old = live_below(first_, h_.oldest[static_cast<size_t>(layer)]);
+    return held & (~old | live_below(first_, h_.shape.sinks));
   }
-  size_t bytes(size_t row_bytes) const {
+  size_t bytes() const {
     size_t rows = 0;
-    for (int layer = 0; layer < h_.layers; ++layer) rows += static_cast<size_t>(std::popcount(live(layer)));
-    return rows * row_bytes;
+    for (int layer = 0; layer < h_.shape.layers; ++layer) rows += static_cast<size_t>(std::popcount(live(layer)));
+    return rows * (h_.shape.k_row_bytes() + h_.shape.v_row_bytes());
   }
 
  private:
@@ -95,50 +96,55 @@ std::vector<std::byte> header_bytes(const SnapshotHeader& h) {
   fixed.numerics_version = h.numerics_version;
   fixed.fingerprint_high = std::stoull(h.fingerprint.substr(0, 16), nullptr, 16);
   fixed.fingerprint_low = std::stoull(h.fingerprint.substr(16), nullptr, 16);
-  h.kv_type_k.copy(fixed.k, kTypeName);
-  h.kv_type_v.copy(fixed.v, kTypeName);
-  fixed.layers = static_cast<uint32_t>(h.layers);
-  fixed.kv_heads = static_cast<uint32_t>(h.kv_heads);
-  fixed.head_dim = static_cast<uint32_t>(h.head_dim);
-  fixed.sinks = static_cast<uint32_t>(h.sinks);
+  kv_type_name(*h.shape.k, h.shape.rotate_k).copy(fixed.k, kTypeName);
+  kv_type_name(*h.shape.v, h.shape.rotate_v).copy(fixed.v, kTypeName);
+  fixed.layers = static_cast<uint32_t>(h.shape.layers);
+  fixed.kv_heads = static_cast<uint32_t>(h.shape.kv_heads);
+  fixed.head_dim = static_cast<uint32_t>(h.shape.head_dim);
+  fixed.sinks = static_cast<uint32_t>(h.shape.sinks);
   fixed.positions = static_cast<uint32_t>(h.positions);
   fixed.tokens = static_cast<uint32_t>(h.tokens.size());
   std::vector<std::byte> bytes;
   const auto add = [&bytes](std::span<const std::byte> more) { bytes.insert(bytes.end(), more.begin(), more.end()); };
   add(bytes_of(fixed));
-  for (size_t l = 0; l < h.windows.size(); ++l)
-    add(bytes_of(Window{static_cast<uint32_t>(h.windows[l]), static_cast<uint32_t>(h.oldest[l])}));
+  for (int layer = 0; layer < h.shape.layers; ++layer)
+    add(bytes_of(Window{static_cast<uint32_t>(h.shape.window(layer)),
+                        static_cast<uint32_t>(h.oldest[static_cast<size_t>(layer)])}));
   add(std::as_bytes(std::span(h.tokens)));
   return bytes;
 }
 
-// The rows of one block as the file has them.
-void gather(const BlockRows& rows, const std::vector<std::vector<Tile>>& tiles, int block, size_t k_row, size_t v_row,
+// The rows of one block as the file has them. tiles: of each layer.
+void gather(const BlockRows& rows, const std::vector<std::vector<Tile>>& tiles, const CacheShape& shape,
             std::vector<std::byte>* out) {
+  const size_t k_row = shape.k_row_bytes(), v_row = shape.v_row_bytes();
   out->clear();
-  for (size_t layer = 0; layer < tiles.size(); ++layer) {
+  for (int layer = 0; layer < shape.layers; ++layer) {
     const std::byte *k[kTilePositions] = {}, *v[kTilePositions] = {};
-    for (const Tile& tile : tiles[layer])  // a ring may have two of a block
-      for (uint64_t live = tile.first == block * kTilePositions ? tile.live : 0; live != 0; live &= live - 1) {
+    for (const Tile& tile : tiles[static_cast<size_t>(layer)])  // a ring may have two of a block
+      for (uint64_t live = tile.first == rows.first() ? tile.live : 0; live != 0; live &= live - 1) {
         const auto i = static_cast<size_t>(std::countr_zero(live));
         k[i] = tile.k + i * tile.k_stride;
         v[i] = tile.v + i * tile.v_stride;
       }
-    const uint64_t live = rows.live(static_cast<int>(layer));
-    for (uint64_t bits = live; bits != 0; bits &= bits - 1)
-      out->insert(out->end(), k[std::countr_zero(bits)], k[std::countr_zero(bits)] + k_row);
-    for (uint64_t bits = live; bits != 0; bits &= bits - 1)
-      out->insert(out->end(), v[std::countr_zero(bits)], v[std::countr_zero(bits)] + v_row);
+    const auto add = [&](const std::byte* const* from, size_t bytes) {
+      for (uint64_t live = rows.live(layer); live != 0; live &= live - 1)
+        out->insert(out->end(), from[std::countr_zero(live)], from[std::countr_zero(live)] + bytes);
+    };
+    add(k, k_row);
+    add(v, v_row);
   }
 }
 
 // The same, back.
-void scatter(const BlockRows& rows, int block, size_t k_row, size_t v_row, const std::byte* from, Layout* cache) {
-  for (int layer = 0; layer < cache->shape().layers; ++layer) {
+void scatter(const BlockRows& rows, const std::byte* from, Layout* cache) {
+  const CacheShape& shape = cache->shape();
+  const size_t k_row = shape.k_row_bytes(), v_row = shape.v_row_bytes();
+  for (int layer = 0; layer < shape.layers; ++layer) {
     const uint64_t live = rows.live(layer);
     const std::byte* v = from + static_cast<size_t>(std::popcount(live)) * k_row;
     for (uint64_t bits = live; bits != 0; bits &= bits - 1, from += k_row, v += v_row) {
-      const Layout::Row row = cache->row(layer, block * kTilePositions + std::countr_zero(bits));
+      const Layout::Row row = cache->row(layer, rows.first() + std::countr_zero(bits));
       std::memcpy(row.k, from, k_row);
       std::memcpy(row.v, v, v_row);
     }
@@ -159,31 +165,12 @@ std::string name_of(const char* name) { return {name, std::find(name, name + kTy
 
 // ---- writing ----------------------------------------------------------------------------------------------------
 
-SnapshotHeader snapshot_header(const Layout& cache, std::span<const int> tokens, const std::string& fingerprint) {
-  const CacheShape& s = cache.shape();
-  SnapshotHeader h{.numerics_version = kNumericsVersion,
-                   .fingerprint = fingerprint,
-                   .kv_type_k = std::string(kv_type_name(*s.k, s.rotate_k)),
-                   .kv_type_v = std::string(kv_type_name(*s.v, s.rotate_v)),
-                   .layers = s.layers,
-                   .kv_heads = s.kv_heads,
-                   .head_dim = s.head_dim,
-                   .sinks = s.sinks,
-                   .windows = {},
-                   .oldest = {},
-                   .positions = cache.coverage(),
-                   .tokens = {tokens.begin(), tokens.end()}};
-  for (int layer = 0; layer < s.layers; ++layer) {
-    h.windows.push_back(s.window(layer));
-    h.oldest.push_back(std::min(cache.oldest(layer), cache.coverage()));
-  }
-  return h;
-}
-
 Result<void> save_snapshot(const std::filesystem::path& path, const Layout& cache, std::span<const int> tokens,
                            const std::string& fingerprint) {
-  const SnapshotHeader header = snapshot_header(cache, tokens, fingerprint);
-  const size_t k_row = cache.shape().k_row_bytes(), v_row = cache.shape().v_row_bytes();
+  const int layers = cache.shape().layers;
+  SnapshotHeader header{
+      kNumericsVersion, fingerprint, cache.shape(), {}, cache.coverage(), {tokens.begin(), tokens.end()}};
+  for (int layer = 0; layer < layers; ++layer) header.oldest.push_back(std::min(cache.oldest(layer), header.positions));
   KVASIR_TRY(AtomicFile file, AtomicFile::create(path));
   TotalSum total;
   const auto write_part = [&](const std::vector<std::byte>& bytes, uint64_t seed) -> Result<void> {
@@ -193,12 +180,11 @@ Result<void> save_snapshot(const std::filesystem::path& path, const Layout& cach
     return file.write(bytes_of(sum));
   };
   KVASIR_CHECK(write_part(header_bytes(header), 0));
-  std::vector<std::vector<Tile>> tiles(static_cast<size_t>(header.layers));
-  for (int layer = 0; layer < header.layers; ++layer)
-    cache.tiles(layer, header.positions, &tiles[static_cast<size_t>(layer)]);
+  std::vector<std::vector<Tile>> tiles(static_cast<size_t>(layers));
+  for (int layer = 0; layer < layers; ++layer) cache.tiles(layer, header.positions, &tiles[static_cast<size_t>(layer)]);
   std::vector<std::byte> block;
   for (int j = 0; j < blocks_of(header); ++j) {
-    gather(BlockRows(header, j), tiles, j, k_row, v_row, &block);
+    gather(BlockRows(header, j), tiles, header.shape, &block);
     KVASIR_CHECK(write_part(block, static_cast<uint64_t>(j) + 1));
   }
   const XXH128_hash_t all = total.value();
@@ -245,7 +231,7 @@ Result<void> Snapshot::read_header() {
     return broken(path, "the snapshot's header is not what was written");
   KVASIR_CHECK(parse_header(content));
   uint64_t expected = header_bytes_ + kFinalSum;
-  for (int j = 0; j < blocks_of(header_); ++j) expected += BlockRows(header_, j).bytes(k_row_ + v_row_) + kSum;
+  for (int j = 0; j < blocks_of(header_); ++j) expected += BlockRows(header_, j).bytes() + kSum;
   if (file_.size() == expected) return {};
   return broken(path, fmt::format("the snapshot has {} bytes, its header says {}", file_.size(), expected));
 }
@@ -253,37 +239,35 @@ Result<void> Snapshot::read_header() {
 Result<void> Snapshot::parse_header(std::span<const std::byte> bytes) {
   Fixed f;
   std::memcpy(&f, bytes.data(), sizeof f);
-  header_ = {.numerics_version = f.numerics_version,
-             .fingerprint = fmt::format("{:016x}{:016x}", f.fingerprint_high, f.fingerprint_low),
-             .kv_type_k = name_of(f.k),
-             .kv_type_v = name_of(f.v),
-             .layers = static_cast<int>(f.layers),
-             .kv_heads = static_cast<int>(f.kv_heads),
-             .head_dim = static_cast<int>(f.head_dim),
-             .sinks = static_cast<int>(f.sinks),
-             .windows = {},
-             .oldest = {},
-             .positions = static_cast<int>(f.positions),
-             .tokens = std::vector<int>(f.tokens)};
+  KVASIR_TRY(const KvType k, find_kv_type(name_of(f.k)));
+  KVASIR_TRY(const KvType v, find_kv_type(name_of(f.v)));
+  const auto positions = static_cast<int>(f.positions), layers = static_cast<int>(f.layers);
+  CacheShape shape{
+      layers,   static_cast<int>(f.kv_heads), static_cast<int>(f.head_dim), positions, k.codec, v.codec, k.rotated,
+      v.rotated};
+  shape.sinks = static_cast<int>(f.sinks);
+  std::vector<int> oldest;
   const std::byte* at = bytes.data() + sizeof f;
-  for (uint32_t layer = 0; layer < f.layers; ++layer, at += sizeof(Window)) {
+  for (int layer = 0; layer < layers; ++layer, at += sizeof(Window)) {
     Window w;
     std::memcpy(&w, at, sizeof w);
-    header_.windows.push_back(static_cast<int>(w.window));
-    header_.oldest.push_back(static_cast<int>(w.oldest));
+    shape.windows.push_back(static_cast<int>(w.window));
+    oldest.push_back(static_cast<int>(w.oldest));
   }
-  if (f.tokens > 0) std::memcpy(header_.tokens.data(), at, f.tokens * sizeof(int32_t));
-  for (size_t layer = 0; layer < f.layers; ++layer)
-    if (header_.windows[layer] < 0 || header_.oldest[layer] < 0 || header_.oldest[layer] > header_.positions)
-      return broken(file_.path(), fmt::format("the snapshot's layer {} has a window that cannot be", layer));
-  KVASIR_TRY(const KvType k, find_kv_type(header_.kv_type_k));
-  KVASIR_TRY(const KvType v, find_kv_type(header_.kv_type_v));
-  k_row_ = f.kv_heads * k.codec->row_bytes(header_.head_dim);
-  v_row_ = f.kv_heads * v.codec->row_bytes(header_.head_dim);
+  for (int layer = 0; layer < layers; ++layer)
+    if (const int from = oldest[static_cast<size_t>(layer)];
+        shape.window(layer) < 0 || from < 0 || from > positions || !shape.goes_on_from(layer, positions, from))
+      return broken(file_.path(), fmt::format("the snapshot's layer {} lacks what its window sees", layer));
+  if (std::all_of(shape.windows.begin(), shape.windows.end(), [](int w) { return w == 0; })) shape.windows.clear();
+  std::vector<int> tokens(f.tokens);
+  if (f.tokens > 0) std::memcpy(tokens.data(), at, f.tokens * sizeof(int32_t));
+  header_ = {f.numerics_version, fmt::format("{:016x}{:016x}", f.fingerprint_high, f.fingerprint_low),
+             std::move(shape),   std::move(oldest),
+             positions,          std::move(tokens)};
   return {};
 }
 
-// f(block, its rows, their bytes) of blocks that are what was written.
+// f(its rows, their bytes) of blocks that are what was written.
 template <class F>
 Result<void> Snapshot::each_block(F&& f) const {
   TotalSum total;
@@ -294,17 +278,17 @@ Result<void> Snapshot::each_block(F&& f) const {
   std::vector<std::byte> bytes;
   for (int j = 0; j < blocks_of(header_); ++j) {
     const BlockRows rows(header_, j);
-    bytes.resize(rows.bytes(k_row_ + v_row_) + kSum);
+    bytes.resize(rows.bytes() + kSum);
     KVASIR_CHECK(file_.read_at(at, bytes));
     at += bytes.size();
     const auto content = std::span(bytes).first(bytes.size() - kSum);
     const uint64_t written = sum_at(content.data() + content.size());
     if (written != sum_of(content, static_cast<uint64_t>(j) + 1))
       return broken(file_.path(),
-                    fmt::format("positions {} to {} of the snapshot are not what was written", j * kTilePositions,
-                                std::min((j + 1) * kTilePositions, header_.positions) - 1));
+                    fmt::format("positions {} to {} of the snapshot are not what was written", rows.first(),
+                                std::min(rows.first() + kTilePositions, header_.positions) - 1));
     total.add(written);
-    f(j, rows, content.data());
+    f(rows, content.data());
   }
   KVASIR_CHECK(file_.read_at(at, final_sum));
   const XXH128_hash_t all = total.value();
@@ -313,14 +297,12 @@ Result<void> Snapshot::each_block(F&& f) const {
 }
 
 Result<void> Snapshot::check() const {
-  return each_block([](int, const BlockRows&, const std::byte*) {});
+  return each_block([](const BlockRows&, const std::byte*) {});
 }
 
 Result<void> Snapshot::load(Layout* cache) const {
-  return cache->restore(header_.positions, header_.oldest, [&](Layout& to) {
-    return each_block([&](int block, const BlockRows& rows, const std::byte* from) {
-      scatter(rows, block, k_row_, v_row_, from, &to);
-    });
+  return cache->restore(header_.positions, header_.oldest, [this](Layout& to) {
+    return each_block([&to](const BlockRows& rows, const std::byte* from) { scatter(rows, from, &to); });
   });
 }
 

@@ -16,16 +16,11 @@ namespace kvasir {
 struct SnapshotHeader {
   uint32_t numerics_version = 0;
   std::string fingerprint;  ///< of the model, 32 hex digits
-  std::string kv_type_k, kv_type_v;
-  int layers = 0, kv_heads = 0, head_dim = 0, sinks = 0;
-  std::vector<int> windows;  ///< of each layer; 0: all
-  std::vector<int> oldest;   ///< of each layer: positions below are not in the file, but for sinks
-  int positions = 0;         ///< that the cache holds, of the first tokens
+  CacheShape shape;         ///< types, windows and sinks included; max_ctx is `positions`
+  std::vector<int> oldest;  ///< of each layer: positions below are not in the file, but for sinks
+  int positions = 0;        ///< that the cache holds, of the first tokens
   std::vector<int> tokens;
 };
-
-/// What a cache would say in a snapshot of its own.
-SnapshotHeader snapshot_header(const Layout& cache, std::span<const int> tokens, const std::string& fingerprint);
 
 /// Replaces the file when all of it is on the disk. Requires: the tokens of all positions of the cache.
 Result<void> save_snapshot(const std::filesystem::path& path, const Layout& cache, std::span<const int> tokens,
@@ -57,8 +52,7 @@ class Snapshot {
 
   InputFile file_;
   SnapshotHeader header_;
-  size_t k_row_ = 0, v_row_ = 0;  // bytes
-  uint64_t header_bytes_ = 0;     // with its sum
+  uint64_t header_bytes_ = 0;  // with its sum
 };
 
 }  // namespace kvasir

@@ -84,8 +84,9 @@ TEST_F(SnapshotFile, ComesBack) {
   EXPECT_EQ(h.tokens, tokens_of(kPositions));
   EXPECT_EQ(h.positions, kPositions);
   EXPECT_EQ(h.fingerprint, "00112233445566778899aabbccddeeff");
-  EXPECT_EQ(h.kv_type_k, "f16");
-  EXPECT_EQ(h.kv_type_v, "f32");
+  EXPECT_EQ(h.shape.k, find_codec("f16"));
+  EXPECT_EQ(h.shape.v, &codec_f32());
+  EXPECT_EQ(h.shape.window_policy(), "none");
   EXPECT_EQ(h.numerics_version, static_cast<uint32_t>(kNumericsVersion));
   EXPECT_EQ(refusal(bytes_), "");
 }
@@ -165,6 +166,18 @@ TEST_F(SnapshotFile, BlocksOfAnotherAreRefused) {
   std::copy_n(good.begin() + static_cast<std::ptrdiff_t>(blocks), block,
               mixed.begin() + static_cast<std::ptrdiff_t>(blocks));
   EXPECT_THAT(refusal(mixed), HasSubstr("do not belong together"));
+}
+
+// Sums that are right do not make it one: a layer that sees all must have all.
+TEST_F(SnapshotFile, WhatTheNextQuerySeesMustBeThere) {
+  write(kPositions);
+  std::string bad = bytes_;
+  const uint32_t oldest = 1;
+  std::memcpy(bad.data() + 88 + 4, &oldest, 4);
+  const size_t sum_at = 88 + 8 + kPositions * 4;
+  const uint64_t sum = XXH3_64bits_withSeed(bad.data(), sum_at, 0);
+  std::memcpy(bad.data() + sum_at, &sum, 8);
+  EXPECT_THAT(refusal(bad), HasSubstr("lacks what its window sees"));
 }
 
 TEST_F(SnapshotFile, OfNothingIsASnapshotToo) {
