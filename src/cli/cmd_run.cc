@@ -112,7 +112,7 @@ Result<int> run_samples(const Args& a, Engine& engine, Session& session, std::sp
   return print_all(a, std::vector(all.size(), text), all, options, engine);
 }
 
-// Told in the order of the prompts, each as soon as those before it are.
+// Told in the order of the prompts, when all are done.
 Result<int> run_prompts(const Args& a, Engine& engine, const SessionOptions& session) {
   KVASIR_TRY(const std::vector<std::string> texts, read_prompts(a.prompts));
   std::vector<std::vector<int>> prompts;
