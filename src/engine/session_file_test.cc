@@ -152,7 +152,17 @@ TEST(SessionFile, TakesNoMoreThanTheBudgetHas) {
   EXPECT_TRUE(loaded.load(path));
 }
 
-// A process that saves two texts in turn is killed at any moment: the file is one of them, whole.
+// Saves two texts in turn until it is killed, the second first, and writes a byte before the first save and after each.
+[[noreturn]] void save_in_turn(const Session& one, const Session& other, const std::string& path, int told) {
+  char byte = 0;
+  for (bool second = true;; second = !second) {
+    (void)!write(told, &byte, 1);
+    (void)(second ? other : one).save(path);
+  }
+}
+
+// A process that saves two texts in turn is killed after none, one or two saves and a part of the next: the file is one
+// of them, whole.
 TEST(SessionFile, AKilledSaveLeavesTheOldFileOrTheNew) {
   Opened opened(tiny::llama());
   const std::string path = (opened.folder() / "s.kv").string();
@@ -161,29 +171,25 @@ TEST(SessionFile, AKilledSaveLeavesTheOldFileOrTheNew) {
   logits_after(opened, one, tiny::ids(150));
   logits_after(opened, other, tiny::ids(120, 5));
   ASSERT_TRUE(one.save(path));
-  const double start = now_seconds();
-  ASSERT_TRUE(one.save(path));
-  const double save_us = (now_seconds() - start) * 1e6;
+  double save_us = 0;
   int seen_one = 0, seen_other = 0;
   for (int i = 0; i < 100; ++i) {
-    int started[2];
-    char byte = 0;
-    ASSERT_EQ(pipe(started), 0);
+    int told[2];
+    ASSERT_EQ(pipe(told), 0);
     const pid_t child = fork();
-    if (child == 0) {
-      (void)!write(started[1], &byte, 1);
-      for (;;) {
-        (void)other.save(path);
-        (void)one.save(path);
-      }
-    }
+    if (child == 0) save_in_turn(one, other, path, told[1]);
     ASSERT_GT(child, 0);
-    ASSERT_EQ(read(started[0], &byte, 1), 1);
-    close(started[0]);
-    close(started[1]);
-    usleep(static_cast<useconds_t>(save_us * 4 * i / 100));  // up to the fourth save
+    char byte = 0;
+    ASSERT_EQ(read(told[0], &byte, 1), 1);
+    const double start = now_seconds();
+    const int saves = i % 3;
+    for (int done = 0; done < saves; ++done) ASSERT_EQ(read(told[0], &byte, 1), 1);
+    if (saves > 0) save_us = (now_seconds() - start) * 1e6 / saves;
+    usleep(static_cast<useconds_t>(save_us * i / 100));
     ASSERT_EQ(kill(child, SIGKILL), 0);
     ASSERT_EQ(waitpid(child, nullptr, 0), child);
+    close(told[0]);
+    close(told[1]);
     Session loaded = opened.session();
     const auto read = loaded.load(path);
     ASSERT_TRUE(read) << message_of(read);
