@@ -38,13 +38,13 @@ namespace {
 
 // Blocks run along channels within one head, so each head is encoded by itself, padded with zeros to whole blocks.
 int64_t encode_row(const Codec& codec, int kv_heads, int head_dim, const float* src, std::byte* dst) {
-  if (codec.block_elems == 1) return codec.encode(src, dst, int64_t{kv_heads} * head_dim);
+  if (codec.block_elems == 1) return codec.encode_kv(src, dst, int64_t{kv_heads} * head_dim);
   const int padded = (head_dim + codec.block_elems - 1) / codec.block_elems * codec.block_elems;
   std::vector<float> head(static_cast<size_t>(padded), 0.0f);
   int64_t saturated = 0;
   for (int h = 0; h < kv_heads; ++h) {
     std::copy_n(src + int64_t{h} * head_dim, head_dim, head.begin());
-    saturated += codec.encode(head.data(), dst + static_cast<size_t>(h) * codec.row_bytes(head_dim), padded);
+    saturated += codec.encode_kv(head.data(), dst + static_cast<size_t>(h) * codec.row_bytes(head_dim), padded);
   }
   return saturated;
 }

@@ -30,7 +30,10 @@ struct Codec {
   /// sum_i row[i] * act[i] in the order of docs/numerics.md; `act` points at n floats, or at n / 32 ActBlocks. This IS
   /// the definition of the product.
   float (*dot)(const std::byte* row, const std::byte* act, int64_t n);
+
   KvUse kv = KvUse::none;
+  /// As encode, for K and V: a type with scales tries a few for each block (dtype/closest_scale.h). Null without a use.
+  int64_t (*encode_kv)(const float* src, std::byte* dst, int64_t n) = nullptr;
 
   /// Bytes of a row of n channels; n is rounded up to whole blocks.
   constexpr size_t row_bytes(int64_t n) const {

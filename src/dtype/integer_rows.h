@@ -38,8 +38,8 @@ inline Range range_of(const float* x, int n) {
   Range range{x[0], x[0]};
   for (int i = 0; i < n; ++i) {
     if (!std::isfinite(x[i])) return {NAN, NAN};
-    range.low = std::fmin(range.low, x[i]);
-    range.high = std::fmax(range.high, x[i]);
+    range.low = std::min(range.low, x[i]);
+    range.high = std::max(range.high, x[i]);
   }
   return range;
 }

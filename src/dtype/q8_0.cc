@@ -1,4 +1,5 @@
 // q8_0: 32 signed bytes and one f16 scale. Source: ggml-org/ggml, block_q8_0.
+#include "dtype/closest_scale.h"
 #include "dtype/integer_rows.h"
 
 namespace kvasir {
@@ -25,13 +26,24 @@ int64_t encode(const float* src, std::byte* dst, int64_t n) {
   return saturated;
 }
 
+int64_t encode_kv(const float* src, std::byte* dst, int64_t n) {
+  constexpr ScaleSearch kSearch{128, 128, 0.5f};
+  int64_t saturated = 0;
+  for (int64_t i = 0; i < n; i += kElems, dst += kBytes) {
+    int w[kElems];
+    saturated += encode_closest(src + i, kSearch, dst, w);
+    for (int j = 0; j < kElems; ++j) dst[2 + j] = static_cast<std::byte>(w[j]);
+  }
+  return saturated;
+}
+
 using Rows = IntegerRows<kElems, kBytes, false, read>;
 
 }  // namespace
 
 const Codec& codec_q8_0() {
-  static constexpr Codec codec{"q8_0",        "Q8_0", kElems,       kBytes,    Act::q8,
-                               RowForm::q8_0, encode, Rows::decode, Rows::dot, KvUse::plain};
+  static constexpr Codec codec{"q8_0", "Q8_0",       kElems,    kBytes,       Act::q8,  RowForm::q8_0,
+                               encode, Rows::decode, Rows::dot, KvUse::plain, encode_kv};
   return codec;
 }
 

@@ -45,7 +45,7 @@ TEST_P(LayoutConformance, TheTestsValuesStayDifferentWhenStored) {
     std::vector<std::byte> stored(codec.row_bytes(1));
     const float x = values(id);
     float back = 0;
-    codec.encode(&x, stored.data(), 1);
+    codec.encode_kv(&x, stored.data(), 1);
     codec.decode(stored.data(), &back, 1);
     seen.insert(back);
   }
@@ -97,7 +97,7 @@ int64_t lost_of(const Codec& codec, float x) {
   std::vector<float> block(static_cast<size_t>(codec.block_elems), 0.0f);
   block[0] = x;
   std::vector<std::byte> stored(static_cast<size_t>(codec.block_bytes));
-  return codec.encode(block.data(), stored.data(), codec.block_elems);
+  return codec.encode_kv(block.data(), stored.data(), codec.block_elems);
 }
 
 TEST_P(LayoutConformance, CountsTheValuesThatSaturate) {

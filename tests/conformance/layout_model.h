@@ -122,7 +122,7 @@ inline void encode_heads(const Codec& codec, const CacheShape& s, const float* r
   std::array<float, kMaxRow> head{};
   for (int h = 0; h < s.kv_heads; ++h) {
     std::copy_n(row + int64_t{h} * s.head_dim, s.head_dim, head.begin());
-    codec.encode(head.data(), dst + static_cast<size_t>(h) * codec.row_bytes(s.head_dim), padded(codec, s.head_dim));
+    codec.encode_kv(head.data(), dst + static_cast<size_t>(h) * codec.row_bytes(s.head_dim), padded(codec, s.head_dim));
   }
 }
 

@@ -23,7 +23,7 @@ double score_error(const KvType& type, const std::vector<std::vector<float>>& ke
     for (size_t d = 0; d < kHeadDim; ++d) exact += static_cast<double>(q[d]) * static_cast<double>(k[d]);
     if (type.rotated) rotate_heads(k.data(), 1, kHeadDim), rotate_heads(q.data(), 1, kHeadDim);
     std::vector<std::byte> row(type.codec->row_bytes(kHeadDim));
-    type.codec->encode(k.data(), row.data(), kHeadDim);
+    type.codec->encode_kv(k.data(), row.data(), kHeadDim);
     type.codec->decode(row.data(), stored.data(), kHeadDim);
     for (size_t d = 0; d < kHeadDim; ++d) got += static_cast<double>(q[d]) * static_cast<double>(stored[d]);
     squares += (got - exact) * (got - exact);

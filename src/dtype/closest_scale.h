@@ -1,0 +1,99 @@
+// How 32 numbers of K or V become whole numbers with a scale: of 16 scales, the one that leaves the least squared error
+// (docs/numerics.md). Weights in files are encoded as ggml does, by each type itself.
+#pragma once
+
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "dtype/integer_rows.h"
+
+namespace kvasir {
+
+/// Whole numbers from -most to most - 1; by scale t of 16 the number furthest from 0 becomes step * t - first.
+struct ScaleSearch {
+  int most;
+  float first, step;
+};
+
+namespace closest_scale {
+
+inline constexpr int kScales = 16;
+
+/// Four at a time by the compiler's own vectors: the loops are left to branches otherwise.
+using Four = float __attribute__((vector_size(16)));
+
+inline Four four_at(const float* x) {
+  Four v;
+  std::memcpy(&v, x, sizeof v);
+  return v;
+}
+
+/// b where a is NaN.
+inline Four larger(Four a, Four b) {
+#if defined(__SSE2__)
+  return _mm_max_ps(a, b);
+#else
+  return a > b ? a : b;
+#endif
+}
+inline Four smaller(Four a, Four b) {
+#if defined(__SSE2__)
+  return _mm_min_ps(a, b);
+#else
+  return a < b ? a : b;
+#endif
+}
+
+/// To the nearest whole number, even ones in between, and into the range.
+inline Four whole(Four v, const ScaleSearch& s) {
+  constexpr float kNoFraction = 0x1.8p23f;  // floats of this size are 1 apart
+  const Four zero{}, low = zero - static_cast<float>(s.most), high = zero + static_cast<float>(s.most - 1);
+  return (smaller(larger(v, low), high) + kNoFraction) - kNoFraction;
+}
+
+/// The sum of squares of what 32 numbers lose in steps of d, in their order.
+inline Four squared_loss(const float* x, Four d, const ScaleSearch& s) {
+  const Four inverse = 1.0f / d;
+  Four loss{};
+  for (int j = 0; j < kActElems; ++j) {
+    const Four lost = x[j] - d * whole(x[j] * inverse, s);
+    loss += lost * lost;
+  }
+  return loss;
+}
+
+}  // namespace closest_scale
+
+/// Writes the scale of 32 numbers to `scale`, as a 16-bit float, and the whole numbers to w. Numbers that are not all
+/// finite give a NaN; of equal losses the earlier scale wins. Returns 1 if the scale saturated, else 0.
+inline int64_t encode_closest(const float* x, const ScaleSearch& s, std::byte* scale, int* w) {
+  using namespace closest_scale;
+  const float extreme = range_of(x, kActElems).extreme();
+  std::array<float, kScales> wanted, stored, loss;
+  std::array<std::byte, 2 * kScales> halves;
+  for (size_t t = 0; t < kScales; ++t) wanted[t] = extreme / (s.step * static_cast<float>(t) - s.first);
+  codec_f16().encode(wanted.data(), halves.data(), kScales);
+  codec_f16().decode(halves.data(), stored.data(), kScales);
+  for (size_t t = 0; t < kScales; t += 4) {
+    const Four four = squared_loss(x, four_at(&stored[t]), s);
+    std::memcpy(&loss[t], &four, sizeof four);
+  }
+  const auto best = static_cast<size_t>(std::min_element(loss.begin(), loss.end()) - loss.begin());
+  const float d = stored[best], inverse = 1.0f / d;
+  const bool shown_by_scale = !(std::fabs(d) > 0);  // all zeros, or not finite
+  for (int j = 0; j < kActElems; j += 4) {
+    const Four steps = whole(four_at(x + j) * inverse, s);
+    for (int i = 0; i < 4; ++i) w[j + i] = shown_by_scale ? 0 : static_cast<int>(steps[i]);
+  }
+  return put_half(wanted[best], scale);
+}
+
+}  // namespace kvasir
