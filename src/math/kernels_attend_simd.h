@@ -149,9 +149,13 @@ inline void transpose_rows(const TileRows& rows, int head_dim, float* out) {
 
 // ---- scores -----------------------------------------------------------------------------------------------------
 
-// acc[n * R + r]: the lanes of the dot of query n with row i + r, for Q queries that share the loads of R rows.
+// acc[n * R + r]: the lanes of the dot of query n with row i + r, for Q queries that share the loads of R rows. Of the
+// next rows of V, if any, one in four is fetched here: the loop over V is the shorter one, and is held up when it asks
+// for lines faster than they come. Rows of f32 are slower to come than to compute, wherever they are asked for.
 template <class Head, int Q, int R>
-KVASIR_SIMD_FN void dot_rows(const float* const* q, const TileRows& k, int i, int head_dim, V16* acc) {
+KVASIR_SIMD_FN void dot_rows(const float* const* q, const TileRows& k, const TileRows* v, int i, int head_dim,
+                             V16* acc) {
+  constexpr bool kNarrow = Head::kStepBytes < 4 * Head::kStep;
   V16 kv[Head::kStep / 16];
   KVASIR_UNROLL
   for (int j = 0; j < Q * R; ++j) acc[j] = zero();
@@ -160,6 +164,7 @@ KVASIR_SIMD_FN void dot_rows(const float* const* q, const TileRows& k, int i, in
   for (int r = 0; r < R; ++r) {
     Head::load(k.row(i + r), d, kv);
     k.fetch_next<Head>(i + r, d);
+    if (kNarrow && r % 4 == 0 && v != nullptr) v->fetch_next<Head>(i + r, d);
     KVASIR_UNROLL
     for (int j = 0; j < Q * Head::kStep / 16; ++j)
       acc[j % Q * R + r] = fma(load(q[j % Q] + d + j / Q * 16), kv[j / Q], acc[j % Q * R + r]);
@@ -180,13 +185,13 @@ KVASIR_SIMD_FN void dot_rows(const float* const* q, const TileRows& k, int i, in
 // scores[q][64], before the scale; sums are folded sixteen at a time. Rows at once: memory waits for fewer, even where
 // their accumulators outgrow the registers (AVX2: 2 rows, which fit, took 1.15 times as long as 8).
 template <class Head, int Q>
-inline void score_rows(const float* const* q, const TileRows& k, int head_dim, float* scores) {
+inline void score_rows(const float* const* q, const TileRows& k, const TileRows* v, int head_dim, float* scores) {
   constexpr int R = Q == 1 ? 16 : Q == 4 ? 4 : 8;
   for (int i = 0; i < kTilePositions; i += 16) {
     V16 lanes[Q][16];
     for (int r = 0; r < 16; r += R) {
       V16 acc[Q * R];
-      dot_rows<Head, Q, R>(q, k, i + r, head_dim, acc);
+      dot_rows<Head, Q, R>(q, k, v, i + r, head_dim, acc);
       KVASIR_UNROLL
       for (int j = 0; j < Q * R; ++j) lanes[j / R][r + j % R] = acc[j];
     }
@@ -401,7 +406,10 @@ inline void attend_block(const AttendArgs& a, const TileView& view, int n, const
   if (view.transposed_k != nullptr)
     score_columns<Q>(q, view.transposed_k, any, a.head_dim, scratch.p);
   else
-    with_head(view.k.form, [&](auto head) { score_rows<decltype(head), Q>(q, view.k, a.head_dim, scratch.p); });
+    with_head(view.k.form, [&](auto head) {
+      const TileRows* v = view.v.form == view.k.form ? &view.v : nullptr;
+      score_rows<decltype(head), Q>(q, view.k, v, a.head_dim, scratch.p);
+    });
   // Each step for all queries before the next: one query alone is a chain that waits for itself.
   for (int i = 0; i < Q; ++i) m[i] = largest_score(scratch.p + i * kTilePositions, mask[i], a.scale);
   for (int i = 0; i < Q; ++i) l[i] = exponentials(scratch.p + i * kTilePositions, mask[i], a.scale, m[i]);
@@ -474,16 +482,16 @@ void attend_tile(const AttendArgs& a, float* states) {
   });
 }
 
+// All queries of a tile before the next tile: one query alone is a chain of exponentials that wait for each other.
 void merge_tiles(const MergeArgs& a) {
   const int64_t stride = a.head_dim + 2;
-  for (int query = 0; query < a.queries; ++query) {
-    float* all = a.states + query * stride;
-    for (int j = 1; j < a.tile_count; ++j) {
-      const float* one = all + j * a.queries * stride;
-      merge_tile(one[0], one[1], one + 2, a.head_dim, false, all);
+  for (int j = 1; j < a.tile_count; ++j)
+    for (int query = 0; query < a.queries; ++query) {
+      const float* one = a.states + (int64_t{j} * a.queries + query) * stride;
+      merge_tile(one[0], one[1], one + 2, a.head_dim, false, a.states + query * stride);
     }
-    divide(all, a.head_dim, a.out + static_cast<int64_t>(query) * a.head_dim);
-  }
+  for (int query = 0; query < a.queries; ++query)
+    divide(a.states + query * stride, a.head_dim, a.out + static_cast<int64_t>(query) * a.head_dim);
 }
 
 }  // namespace
