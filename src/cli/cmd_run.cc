@@ -1,5 +1,6 @@
 // kvasir run: generate from a prompt.
 #include <cstdio>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -89,41 +90,63 @@ void print_prefix_stats(const PrefixStats& p) {
       p.hits, p.queries, p.reused_tokens, p.asked_tokens, with_commas(p.bytes), p.evictions);
 }
 
-int print_all(const Args& a, const std::vector<std::string>& titles, const std::vector<Generation>& all,
-              const GenerateOptions& options, const Engine& engine) {
-  nlohmann::json list = nlohmann::json::array();
-  for (size_t i = 0; i < all.size(); ++i) {
-    if (a.json) {
-      list.push_back(run_json(all[i], options.sampling));
-      list.back()["prompt"] = titles[i];
-    } else {
-      print_one(a, titles[i], all[i], options);
+/// Several results, each told as soon as it and all before it are there; as JSON, all at the end.
+class Results {
+ public:
+  Results(const Args& a, const GenerateOptions& options, std::vector<std::string> titles)
+      : a_(a), options_(options), titles_(std::move(titles)), all_(titles_.size()) {}
+
+  void put(size_t i, Generation&& g) {
+    all_[i] = std::move(g);
+    if (a_.json) return;
+    for (; next_ < all_.size() && all_[next_]; ++next_) {
+      print_one(a_, titles_[next_], *all_[next_], options_);
+      all_[next_].reset();
     }
   }
-  if (a.json) print_json({{"generations", list}, {"prefix", prefix_json(engine.prefix_stats())}});
-  if (!a.json && a.stats && engine.keeps_texts()) print_prefix_stats(engine.prefix_stats());
-  return kOk;
-}
+
+  int end(const Engine& engine) const {
+    if (!a_.json) {
+      if (a_.stats && engine.keeps_texts()) print_prefix_stats(engine.prefix_stats());
+      return kOk;
+    }
+    nlohmann::json list = nlohmann::json::array();
+    for (size_t i = 0; i < all_.size(); ++i) {
+      list.push_back(run_json(*all_[i], options_.sampling));
+      list.back()["prompt"] = titles_[i];
+    }
+    print_json({{"generations", list}, {"prefix", prefix_json(engine.prefix_stats())}});
+    return kOk;
+  }
+
+ private:
+  const Args& a_;
+  const GenerateOptions& options_;
+  std::vector<std::string> titles_;
+  std::vector<std::optional<Generation>> all_;
+  size_t next_ = 0;  // to be told
+};
 
 Result<int> run_samples(const Args& a, Engine& engine, Session& session, std::span<const int> prompt,
                         const std::string& text) {
   const GenerateOptions options = generate_options(a, engine.model());
-  KVASIR_TRY(const auto all, generate_samples(engine, session, prompt, a.samples, options));
-  return print_all(a, std::vector(all.size(), text), all, options, engine);
+  KVASIR_TRY(auto all, generate_samples(engine, session, prompt, a.samples, options));
+  Results results(a, options, std::vector(all.size(), text));
+  for (size_t i = 0; i < all.size(); ++i) results.put(i, std::move(all[i]));
+  return results.end(engine);
 }
 
-// Told in the order of the prompts, when all are done.
 Result<int> run_prompts(const Args& a, Engine& engine, const SessionOptions& session) {
-  KVASIR_TRY(const std::vector<std::string> texts, read_prompts(a.prompts));
+  KVASIR_TRY(std::vector<std::string> texts, read_prompts(a.prompts));
   std::vector<std::vector<int>> prompts;
   for (const std::string& text : texts) {
     KVASIR_TRY(prompts.emplace_back(), encode(engine.model(), text));
   }
   const GenerateOptions options = generate_options(a, engine.model());
-  std::vector<Generation> all(texts.size());
+  Results results(a, options, std::move(texts));
   KVASIR_CHECK(generate_batch(engine, session, prompts, a.batch, options,
-                              [&](size_t i, Generation&& g) { all[i] = std::move(g); }));
-  return print_all(a, texts, all, options, engine);
+                              [&](size_t i, Generation&& g) { results.put(i, std::move(g)); }));
+  return results.end(engine);
 }
 
 Result<int> run_one(const Args& a, Engine& engine, Session& session, std::span<const int> prompt,

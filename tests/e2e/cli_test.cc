@@ -177,7 +177,22 @@ TEST(E2eRun, APromptsFileGivesWhatEachGivesAlone) {
     EXPECT_EQ(json["generations"][2]["cached_tokens"] > 3, std::string(batch) != "8")
         << "begun when the first was known";
   }
-  EXPECT_EQ(run_program({"tales", "--prompts", (folder / "p").string(), "-p", "x"}).code, 2);
+    EXPECT_EQ(run_program({"tales", "--prompts", (folder / "p").string(), "-p", "x"}).code, 2);
+}
+
+TEST(E2eRun, PromptsAreToldInTheirOrderAndBeforeWhatFails) {
+  const TempFolder folder;
+  const std::string path = (folder / "p").string();
+  put(path, "One day\nHello\nOnce upon a time\n");
+  const std::string all = expect_ok(run_program({"tales", "--prompts", path, "--batch", "3", "-n", "2", "--greedy"}));
+  EXPECT_EQ(all.find("One day"), 0u);
+  EXPECT_LT(all.find("\n\nHello"), all.find("\n\nOnce upon"));
+  std::string too_long = "Hello";
+  for (int i = 0; i < 3000; ++i) too_long += " fox";
+  put(path, "One day\n" + too_long + "\n");
+  const auto cut = run_program({"tales", "--prompts", path, "--batch", "1", "-n", "2", "--greedy"});
+  EXPECT_NE(cut.code, 0);
+  EXPECT_EQ(cut.out, all.substr(0, all.find("Hello")));
 }
 
 TEST(E2eRun, LookupChangesNothing) {
