@@ -196,6 +196,19 @@ void register_rows(const Kernels& k) {
   });
 }
 
+// Storing K or V of one layer: the same code on every CPU.
+void register_encoding() {
+  for (const Codec* codec : codecs()) {
+    if (codec->kv == KvUse::none) continue;
+    constexpr int kRow = kKvHeads * kHeadDim;
+    benchmark::RegisterBenchmark(fmt::format("encode_kv/{}/{}", codec->name, kRow).c_str(),
+                                 [codec](benchmark::State& state) {
+                                   std::vector<std::byte> row(codec->row_bytes(kRow));
+                                   over_floats(state, kRow, [&](float* x) { codec->encode_kv(x, row.data(), kRow); });
+                                 });
+  }
+}
+
 void register_all(const Kernels& k) {
   const bool slow = std::string_view(k.name) == kScalarKernels.name;
   for (const Codec* codec : codecs())
@@ -234,5 +247,6 @@ int main(int argc, char** argv) {
     setenv("KVASIR_CPU", name, 1);
     if (const auto target = kvasir::choose_cpu_target()) kvasir::register_all(kvasir::kernels_for(*target));
   }
+  kvasir::register_encoding();
   benchmark::RunSpecifiedBenchmarks();
 }

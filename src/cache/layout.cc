@@ -36,9 +36,9 @@ Result<const LayoutInfo*> find_layout(std::string_view name) {
 
 namespace {
 
-// Blocks run along channels within one head, so each head is encoded by itself, padded with zeros to whole blocks.
+// Blocks run along channels within one head: where it does not end with one, each head is padded with zeros by itself.
 int64_t encode_row(const Codec& codec, int kv_heads, int head_dim, const float* src, std::byte* dst) {
-  if (codec.block_elems == 1) return codec.encode_kv(src, dst, int64_t{kv_heads} * head_dim);
+  if (head_dim % codec.block_elems == 0) return codec.encode_kv(src, dst, int64_t{kv_heads} * head_dim);
   const int padded = (head_dim + codec.block_elems - 1) / codec.block_elems * codec.block_elems;
   std::vector<float> head(static_cast<size_t>(padded), 0.0f);
   int64_t saturated = 0;
