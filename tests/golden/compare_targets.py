@@ -3,8 +3,9 @@
 usage: compare_targets.py --program build/kvasir --arm RUNNER... neon_receipts      (cmake/neon.cmake)
 
 The models are models/tales in every type of fewer than 32 bits that `kvasir quantize` writes, and `synth tiny-k`, whose
-rows are whole blocks of 256, so that q4_k and q6_k are all of it; their receipts must differ. 70 ids cross a tile of
-attention and 8 more follow. That this machine's own targets agree is receipt_test.cc's question.
+rows are whole blocks of 256, so that q4_k and q6_k are all of it; the first also with K and V in integer types. All
+receipts must differ. 70 ids cross a tile of attention and 8 more follow. That this machine's own targets agree is
+receipt_test.cc's question.
 """
 import argparse
 import json
@@ -16,6 +17,7 @@ import tempfile
 from compare_logits import ROOT, made_up_ids
 
 MODELS = (('tales', 4096, ('f16', 'bf16', 'q8_0', 'q4_0', 'q4_k')), ('tiny-k', 512, ('q4_k',)))
+KV_TYPES = ('q8_0', 'q4_0h')     # of the first model, besides f32
 COUNT = '8'
 
 
@@ -53,17 +55,18 @@ def main():
     failures, seen = 0, set()
     with tempfile.TemporaryDirectory() as scratch:
         models = write_models(args.program, scratch)
-        for name, ids, path in models:
+        runs = [(*model, 'f32') for model in models] + [(*models[0], kind) for kind in KV_TYPES]
+        for name, ids, path, kv_type in runs:
             answer = json.loads(start([args.program, 'run', path, '--ids', ids, '-n', COUNT, '--greedy', '--ignore-eos',
-                                       '--receipt', '--json', '--kv-type', 'f32'], scratch))
-            target, receipt = start([*args.arm, ids, COUNT, path], scratch, 'neon').split()
+                                       '--receipt', '--json', '--kv-type', kv_type], scratch))
+            target, receipt = start([*args.arm, ids, COUNT, kv_type, path], scratch, 'neon').split()
             good = receipt == answer['receipt'] and target == 'neon'
             failures += not good
-            print(f'{name:<12} {answer["receipt"]} on {answer["stats"]["cpu"]}, {receipt} on {target}'
+            print(f'{name:<12} {kv_type:<6} {answer["receipt"]} on {answer["stats"]["cpu"]}, {receipt} on {target}'
                   f'{"" if good else "   FAIL"}', flush=True)
             seen.add(receipt)
-    if len(seen) != len(models):
-        sys.exit('FAIL: two of the models have one receipt')
+    if len(seen) != len(runs):
+        sys.exit('FAIL: two of the runs have one receipt')
     return 1 if failures else 0
 
 

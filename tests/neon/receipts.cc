@@ -1,5 +1,5 @@
-// neon_receipts IDS COUNT MODEL...: for every GGUF file the CPU target and the receipt of COUNT greedy tokens after the
-// ids (separated by commas), one line each. What `kvasir run --greedy --ignore-eos --receipt --kv-type f32` computes.
+// neon_receipts IDS COUNT KV_TYPE MODEL: the CPU target, and the receipt of COUNT greedy tokens after the ids
+// (separated by commas). What `kvasir run --greedy --ignore-eos --receipt --kv-type KV_TYPE` computes.
 #include <cstdio>
 #include <cstdlib>
 #include <sstream>
@@ -19,10 +19,10 @@ std::vector<int> parse_ids(const char* text) {
   return ids;
 }
 
-Result<void> print_receipt(const char* path, const std::vector<int>& ids, int count) {
+Result<void> print_receipt(const std::vector<int>& ids, int count, const char* kv_type, const char* path) {
   KVASIR_TRY(const auto model, Model::open(path));
   KVASIR_TRY(const auto engine, Engine::create(model, {.threads = 1}));
-  KVASIR_TRY(auto session, engine->open_session());
+  KVASIR_TRY(auto session, engine->open_session({.kv_type_k = kv_type, .kv_type_v = kv_type}));
   kvasir::GenerateOptions options;
   options.sampling.temperature = 0;
   options.max_tokens = count;
@@ -35,14 +35,11 @@ Result<void> print_receipt(const char* path, const std::vector<int>& ids, int co
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc < 4) {
-    std::fprintf(stderr, "usage: neon_receipts IDS COUNT MODEL...\n");
+  if (argc != 5) {
+    std::fprintf(stderr, "usage: neon_receipts IDS COUNT KV_TYPE MODEL\n");
     return 2;
   }
-  for (int i = 3; i < argc; ++i)
-    if (const auto done = print_receipt(argv[i], parse_ids(argv[1]), std::atoi(argv[2])); !done) {
-      std::fprintf(stderr, "neon_receipts: %s\n", done.error().message().c_str());
-      return 1;
-    }
-  return 0;
+  const auto done = print_receipt(parse_ids(argv[1]), std::atoi(argv[2]), argv[3], argv[4]);
+  if (!done) std::fprintf(stderr, "neon_receipts: %s\n", done.error().message().c_str());
+  return done ? 0 : 1;
 }
