@@ -99,8 +99,8 @@ struct TileRows {
   }
 };
 
-// The live rows of `rows`, f32 in room: [64][head_dim].
-inline TileRows widened(const TileRows& rows, uint64_t live, kvasir::DecodeFn decode, int head_dim, float* room) {
+// Makes them their live rows, f32 in room: [64][head_dim].
+inline void widen_rows(TileRows& rows, uint64_t live, kvasir::DecodeFn decode, int head_dim, float* room) {
   const auto each = [&](auto&& one) {
     for (uint64_t bits = live; bits != 0; bits &= bits - 1) {
       const int i = __builtin_ctzll(bits);
@@ -113,13 +113,7 @@ inline TileRows widened(const TileRows& rows, uint64_t live, kvasir::DecodeFn de
     });
   else
     each([&](const std::byte* from, float* to) { decode(from, to, head_dim); });
-  return {bytes_of(room), bytes_of(room), static_cast<size_t>(head_dim) * 4, RowForm::f32};
-}
-
-inline TileRows rows_of(const std::byte* base, size_t stride, const std::byte* next, RowForm form,
-                        kvasir::DecodeFn decode, uint64_t live, int head_dim, float* room) {
-  const TileRows rows{base, next != nullptr ? next : base, stride, form};
-  return ~live == 0 && has_head(form) ? rows : widened(rows, live, decode, head_dim, room);
+  rows = {bytes_of(room), bytes_of(room), static_cast<size_t>(head_dim) * 4, RowForm::f32};
 }
 
 // out[d][i] = row i, channel d.
@@ -373,22 +367,28 @@ struct TileView {
   const float* transposed_k;  // [head_dim][64] where a second block of queries makes that worth while, or null
 };
 
-inline TileView view_of(const AttendArgs& a, int j, uint64_t live, const Scratch& scratch) {
+// Filled in place: a copy of what was just written waits for every store before it.
+inline void set_view(const AttendArgs& a, int j, uint64_t live, const Scratch& scratch, TileView& view) {
   const Tile &tile = a.tiles[j], *next = j + 1 < a.tile_count ? &tile + 1 : nullptr;
-  const size_t wide = static_cast<size_t>(a.head_dim) * 4;
   const bool own_k = a.first_k != nullptr && tile.first == 0, own_v = a.first_v != nullptr && tile.first == 0;
-  TileView view{rows_of(own_k ? bytes_of(a.first_k) : tile.k + a.k_offset, own_k ? wide : tile.k_stride,
-                        next != nullptr ? next->k + a.k_offset : nullptr, own_k ? RowForm::f32 : a.k_form, a.decode_k,
-                        live, a.head_dim, scratch.k),
-                rows_of(own_v ? bytes_of(a.first_v) : tile.v + a.v_offset, own_v ? wide : tile.v_stride,
-                        next != nullptr ? next->v + a.v_offset : nullptr, own_v ? RowForm::f32 : a.v_form, a.decode_v,
-                        live, a.head_dim, scratch.v),
-                nullptr};
-  if (a.tokens * a.group <= kAttendBlock) return view;
+  const auto set = [&](TileRows& rows, const float* own, const std::byte* stored, const std::byte* ahead, size_t stride,
+                       RowForm form) {
+    rows.base = own != nullptr ? bytes_of(own) : stored;
+    rows.next = ahead != nullptr ? ahead : rows.base;
+    rows.stride = own != nullptr ? static_cast<size_t>(a.head_dim) * 4 : stride;
+    rows.form = own != nullptr ? RowForm::f32 : form;
+  };
+  set(view.k, own_k ? a.first_k : nullptr, tile.k + a.k_offset, next != nullptr ? next->k + a.k_offset : nullptr,
+      tile.k_stride, a.k_form);
+  set(view.v, own_v ? a.first_v : nullptr, tile.v + a.v_offset, next != nullptr ? next->v + a.v_offset : nullptr,
+      tile.v_stride, a.v_form);
+  if (~live != 0 || !has_head(view.k.form)) widen_rows(view.k, live, a.decode_k, a.head_dim, scratch.k);
+  if (~live != 0 || !has_head(view.v.form)) widen_rows(view.v, live, a.decode_v, a.head_dim, scratch.v);
+  view.transposed_k = nullptr;
+  if (a.tokens * a.group <= kAttendBlock) return;
   with_head(view.k.form, [&](auto head) { transpose_rows<decltype(head)>(view.k, a.head_dim, scratch.transposed_k); });
   view.transposed_k = scratch.transposed_k;
-  if (view.v.form != RowForm::f32) view.v = widened(view.v, live, nullptr, a.head_dim, scratch.wide_v);
-  return view;
+  if (view.v.form != RowForm::f32) widen_rows(view.v, live, nullptr, a.head_dim, scratch.wide_v);
 }
 
 // Q queries from the n-th on against one tile, each alone: m, l and o.
@@ -428,7 +428,8 @@ inline void attend_one_tile(const AttendArgs& a, int j, const Scratch& scratch, 
   const int first = a.first_pos;
   const uint64_t live = tile.live & kvasir::seen_rows(tile.first, first, first + a.tokens - 1, a.window, a.sinks);
   if (live == 0) return;
-  const TileView view = view_of(a, j, live, scratch);
+  TileView view;
+  set_view(a, j, live, scratch, view);
   const int queries = a.tokens * a.group;
   for (int n = 0; n < queries; n += kAttendBlock) {
     const int count = queries - n < kAttendBlock ? queries - n : kAttendBlock;
