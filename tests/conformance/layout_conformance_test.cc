@@ -347,7 +347,7 @@ class RandomOperations {
 
 // With every layout and type, more than 10,000 in all.
 TEST_P(LayoutConformance, RandomSequencesEqualThePlainModel) {
-  for (uint32_t seed = 0; seed < 400 && !HasFailure(); ++seed) {
+  for (uint32_t seed = 0; seed < 300 && !HasFailure(); ++seed) {
     SCOPED_TRACE(fmt::format("seed {}", seed));
     RandomOperations(info(), GetParam().codec, seed).run();
   }

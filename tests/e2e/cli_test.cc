@@ -75,7 +75,7 @@ TEST(E2eRun, JsonHasEveryName) {
   EXPECT_GE(stats["kv_peak_bytes"], stats["kv_bytes"]);
 }
 
-TEST(E2eRun, BytesArePredictedForEveryLayoutAndType) {
+TEST(SlowE2eRun, BytesArePredictedForEveryLayoutAndType) {
   for (const LayoutInfo* layout : layouts())
     for (const KvType& type : kv_types()) {
       const Json stats = tales({"--cache", std::string(layout->name), "--kv-type", type.name})["stats"];

@@ -73,7 +73,8 @@ TEST_F(E2eGguf, InspectShowsOtherFormatsToo) {
   EXPECT_TRUE(file["fingerprint"].is_null());
 }
 
-TEST_F(E2eGguf, EveryCutIsRefusedInOneLine) {
+using SlowE2eGguf = E2eGguf;
+TEST_F(SlowE2eGguf, EveryCutIsRefusedInOneLine) {
   const std::string whole = with_vocabulary().data;
   for (size_t keep = 0; keep < whole.size(); keep += 1 + whole.size() / 37) {
     const std::string path = file({whole.substr(0, keep)}, "cut.gguf");
