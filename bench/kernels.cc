@@ -199,7 +199,7 @@ void register_rows(const Kernels& k) {
 // Storing K or V of one layer: the same code on every CPU.
 void register_encoding() {
   for (const Codec* codec : codecs()) {
-    if (codec->kv == KvUse::none) continue;
+    if (codec->encode_kv == nullptr) continue;
     constexpr int kRow = kKvHeads * kHeadDim;
     benchmark::RegisterBenchmark(fmt::format("encode_kv/{}/{}", codec->name, kRow).c_str(),
                                  [codec](benchmark::State& state) {

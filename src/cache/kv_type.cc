@@ -12,9 +12,9 @@ std::span<const KvType> kv_types() {
   static const std::vector<KvType> list = [] {
     std::vector<KvType> types;
     for (const Codec* codec : codecs()) {
-      if (codec->kv == KvUse::none) continue;
+      if (codec->encode_kv == nullptr) continue;
       types.push_back({codec->name, codec, false});
-      if (codec->kv == KvUse::plain_and_rotated) types.push_back({std::string(codec->name) + "h", codec, true});
+      if (codec->kv_rotated) types.push_back({std::string(codec->name) + "h", codec, true});
     }
     constexpr int64_t kElems = 256;  // whole blocks of every type
     std::stable_sort(types.begin(), types.end(), [](const KvType& a, const KvType& b) {

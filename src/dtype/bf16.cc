@@ -23,8 +23,8 @@ using Rows = TwoByteRows<widen, narrow>;
 }  // namespace
 
 const Codec& codec_bf16() {
-  static constexpr Codec codec{
-      "bf16", "BF16", 1, 2, Act::f32, RowForm::bf16, Rows::encode, Rows::decode, Rows::dot, KvUse::plain, Rows::encode};
+  static constexpr Codec codec{"bf16",       "BF16",       1,         2,           Act::f32, RowForm::bf16,
+                               Rows::encode, Rows::decode, Rows::dot, Rows::encode};
   return codec;
 }
 

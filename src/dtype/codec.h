@@ -11,9 +11,6 @@
 
 namespace kvasir {
 
-/// Whether K and V may be stored in a type: as they are, or with their heads rotated too (cache/kv_type.h).
-enum class KvUse : uint8_t { none, plain, plain_and_rotated };
-
 /// A storage type. Rows are encoded in blocks of `block_elems` channels taking `block_bytes` each.
 struct Codec {
   const char* name;       ///< "f32", "f16", "bf16"
@@ -31,9 +28,10 @@ struct Codec {
   /// the definition of the product.
   float (*dot)(const std::byte* row, const std::byte* act, int64_t n);
 
-  KvUse kv = KvUse::none;
-  /// As encode, for K and V: a type with scales tries a few for each block (dtype/closest_scale.h). Null without a use.
+  /// As encode, for K and V: a type with scales tries a few for each block (dtype/closest_scale.h). Null: for weights
+  /// alone.
   int64_t (*encode_kv)(const float* src, std::byte* dst, int64_t n) = nullptr;
+  bool kv_rotated = false;  ///< worth storing K and V with rotated heads too (cache/kv_type.h)
 
   /// Bytes of a row of n channels; n is rounded up to whole blocks.
   constexpr size_t row_bytes(int64_t n) const {

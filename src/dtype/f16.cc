@@ -49,8 +49,8 @@ using Rows = TwoByteRows<widen, narrow>;
 }  // namespace
 
 const Codec& codec_f16() {
-  static constexpr Codec codec{
-      "f16", "F16", 1, 2, Act::f32, RowForm::f16, Rows::encode, Rows::decode, Rows::dot, KvUse::plain, Rows::encode};
+  static constexpr Codec codec{"f16",        "F16",        1,         2,           Act::f32, RowForm::f16,
+                               Rows::encode, Rows::decode, Rows::dot, Rows::encode};
   return codec;
 }
 

@@ -24,7 +24,7 @@ float dot(const std::byte* row, const std::byte* act, int64_t n) {
 }  // namespace
 
 const Codec& codec_f32() {
-  static constexpr Codec codec{"f32", "F32", 1, 4, Act::f32, RowForm::f32, encode, decode, dot, KvUse::plain, encode};
+  static constexpr Codec codec{"f32", "F32", 1, 4, Act::f32, RowForm::f32, encode, decode, dot, encode};
   return codec;
 }
 

@@ -26,10 +26,9 @@ int64_t encode_kv(const float* src, std::byte* dst, int64_t n) {
 }  // namespace
 
 const Codec& codec_q4_0() {
-  static constexpr Codec codec{
-      "q4_0",        "Q4_0",       kActElems,          Type::kBytes,    Act::q8,
-      RowForm::q4_0, Type::encode, Type::Rows::decode, Type::Rows::dot, KvUse::plain_and_rotated,
-      encode_kv};
+  static constexpr Codec codec{"q4_0",          "Q4_0",        kActElems,    Type::kBytes,
+                               Act::q8,         RowForm::q4_0, Type::encode, Type::Rows::decode,
+                               Type::Rows::dot, encode_kv,     true};
   return codec;
 }
 

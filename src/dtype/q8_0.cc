@@ -42,8 +42,8 @@ using Rows = IntegerRows<kElems, kBytes, false, read>;
 }  // namespace
 
 const Codec& codec_q8_0() {
-  static constexpr Codec codec{"q8_0", "Q8_0",       kElems,    kBytes,       Act::q8,  RowForm::q8_0,
-                               encode, Rows::decode, Rows::dot, KvUse::plain, encode_kv};
+  static constexpr Codec codec{"q8_0",        "Q8_0", kElems,       kBytes,    Act::q8,
+                               RowForm::q8_0, encode, Rows::decode, Rows::dot, encode_kv};
   return codec;
 }
 

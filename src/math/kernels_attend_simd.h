@@ -370,7 +370,8 @@ struct TileView {
 // Filled in place: a copy of what was just written waits for every store before it.
 inline void set_view(const AttendArgs& a, int j, uint64_t live, const Scratch& scratch, TileView& view) {
   const Tile &tile = a.tiles[j], *next = j + 1 < a.tile_count ? &tile + 1 : nullptr;
-  const bool own_k = a.first_k != nullptr && tile.first == 0, own_v = a.first_v != nullptr && tile.first == 0;
+  const float *own_k = tile.first == 0 ? a.first_k : nullptr, *own_v = tile.first == 0 ? a.first_v : nullptr;
+
   const auto set = [&](TileRows& rows, const float* own, const std::byte* stored, const std::byte* ahead, size_t stride,
                        RowForm form) {
     rows.base = own != nullptr ? bytes_of(own) : stored;
@@ -378,10 +379,8 @@ inline void set_view(const AttendArgs& a, int j, uint64_t live, const Scratch& s
     rows.stride = own != nullptr ? static_cast<size_t>(a.head_dim) * 4 : stride;
     rows.form = own != nullptr ? RowForm::f32 : form;
   };
-  set(view.k, own_k ? a.first_k : nullptr, tile.k + a.k_offset, next != nullptr ? next->k + a.k_offset : nullptr,
-      tile.k_stride, a.k_form);
-  set(view.v, own_v ? a.first_v : nullptr, tile.v + a.v_offset, next != nullptr ? next->v + a.v_offset : nullptr,
-      tile.v_stride, a.v_form);
+  set(view.k, own_k, tile.k + a.k_offset, next != nullptr ? next->k + a.k_offset : nullptr, tile.k_stride, a.k_form);
+  set(view.v, own_v, tile.v + a.v_offset, next != nullptr ? next->v + a.v_offset : nullptr, tile.v_stride, a.v_form);
   if (~live != 0 || !has_head(view.k.form)) widen_rows(view.k, live, a.decode_k, a.head_dim, scratch.k);
   if (~live != 0 || !has_head(view.v.form)) widen_rows(view.v, live, a.decode_v, a.head_dim, scratch.v);
   view.transposed_k = nullptr;
