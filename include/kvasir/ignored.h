@@ -1,0 +1,14 @@
+// The parts of a model's files that Kvasir does not use, each with the reason. `kvasir inspect` lists them.
+#pragma once
+
+#include <string>
+
+namespace kvasir {
+
+struct Ignored {
+  std::string name;    ///< a tensor, or a key with its file: "config.json: use_cache"
+  std::string why;     ///< "vision tower", "training only", "not known to Kvasir"
+  bool noted = false;  ///< the user should hear of it when the model is opened
+};
+
+}  // namespace kvasir
