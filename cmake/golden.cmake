@@ -67,3 +67,9 @@ set_tests_properties(golden.kv_types PROPERTIES
 
 add_test(NAME golden.quantized COMMAND ${PYTHON3} ${golden_dir}/compare_quantized.py --program $<TARGET_FILE:kvasir>)
 set_tests_properties(golden.quantized PROPERTIES LABELS golden TIMEOUT 180 ENVIRONMENT "${golden_environment}")
+
+# Every tensor and key of every small model is removed, renamed, changed, and joined by a stranger.
+add_test(NAME regress.mutated_models COMMAND ${PYTHON3} ${PROJECT_SOURCE_DIR}/tests/regress/mutate_models.py
+  --program $<TARGET_FILE:kvasir> --models ${tiny_models})
+set_tests_properties(regress.mutated_models PROPERTIES
+  LABELS slow FIXTURES_REQUIRED tiny TIMEOUT 600 PROCESSORS 2 ENVIRONMENT "${golden_environment}")

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include <kvasir/ignored.h>
 #include <kvasir/result.h>
 #include <kvasir/tokenizer.h>
 
@@ -54,6 +55,7 @@ struct ModelInfo {
   std::string weights_mode;    ///< "resident", "mapped" or "streamed"
   std::optional<int> bos;
   std::vector<int> eos;
+  std::vector<Ignored> ignored;  ///< what its files hold and Kvasir does not use
 };
 
 class Model {

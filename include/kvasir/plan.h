@@ -56,6 +56,7 @@ struct PlanReport {
   std::vector<KvChoice> kv_types;
   std::vector<std::string> files;        ///< the weights', empty for a bare config
   std::vector<std::string> explanation;  ///< the multiplications, one a line
+  std::vector<Ignored> ignored;          ///< what the model's files hold and Kvasir does not use
 };
 
 /// Errors: an architecture that is not supported (named), a bad config, a context above the model's limit.

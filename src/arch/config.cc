@@ -1,73 +1,13 @@
-// Checks and parsing that families share.
+// Checks and parsing that families share; RoPE is read in rope_config.cc.
 #include "arch/config.h"
 
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <numbers>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
-
-#include "math/functions_f64.h"
 
 namespace kvasir {
-namespace {
-
-// What Llama 3.1 divides a frequency by: long waves by `factor`, short ones by 1, those between by a blend
-// (arXiv:2407.21783 and the reference implementation's smooth factor).
-struct Llama3Scaling {
-  double factor = 1.0, low_freq_factor = 1.0, high_freq_factor = 4.0;
-  int64_t original_ctx = 0;
-
-  double divisor(double frequency) const {
-    const auto ctx = static_cast<double>(original_ctx);
-    const double wavelength = 2.0 * std::numbers::pi / frequency;
-    if (wavelength < ctx / high_freq_factor) return 1.0;
-    if (wavelength > ctx / low_freq_factor) return factor;
-    const double smooth = (ctx / wavelength - low_freq_factor) / (high_freq_factor - low_freq_factor);
-    return 1.0 / ((1.0 - smooth) / factor + smooth);
-  }
-};
-
-Result<Llama3Scaling> parse_llama3(const ConfigView& scaling) {
-  Llama3Scaling s;
-  KVASIR_TRY(s.factor, scaling.get_number("factor", 1.0, 1e6));
-  KVASIR_TRY(s.low_freq_factor, scaling.get_number("low_freq_factor", 1e-3, 1e6));
-  KVASIR_TRY(s.high_freq_factor, scaling.get_number("high_freq_factor", 1e-3, 1e6));
-  KVASIR_TRY(s.original_ctx, scaling.get_int("original_max_position_embeddings", 1, 1 << 28));
-  if (s.high_freq_factor <= s.low_freq_factor)
-    return fail(fmt::format("llama3 RoPE scaling needs high_freq_factor {} above low_freq_factor {}",
-                            s.high_freq_factor, s.low_freq_factor),
-                scaling.where());
-  return s;
-}
-
-// The divisors themselves, under a name of our own: what a GGUF file has instead of a kind and its numbers.
-Result<std::vector<float>> parse_factors(const ConfigView& scaling, int head_dim) {
-  KVASIR_TRY(const auto numbers, scaling.get_numbers_or_empty("factors"));
-  if (numbers.size() != static_cast<size_t>(head_dim / 2))
-    return fail(fmt::format("{} RoPE factors for a head of {} channels", numbers.size(), head_dim), scaling.where());
-  std::vector<float> factors;
-  for (double number : numbers) {
-    if (!(number > 1e-6 && number < 1e6))
-      return fail(fmt::format("a RoPE factor is {}, allowed 1e-6..1e6", number), scaling.where());
-    factors.push_back(static_cast<float>(number));
-  }
-  return factors;
-}
-
-}  // namespace
-
-std::vector<double> RopeConfig::frequencies(int head_dim) const {
-  std::vector<double> out;
-  for (int i = 0; i < head_dim / 2; ++i) {
-    const double factor = factors.empty() ? 1.0 : static_cast<double>(factors[static_cast<size_t>(i)]);
-    out.push_back(pow_f64(theta, -2.0 * i / head_dim) / linear / factor);
-  }
-  return out;
-}
-
 float ModelConfig::attention_scale() const {
   return static_cast<float>(1.0 / std::sqrt(static_cast<double>(head_dim)));
 }
@@ -101,9 +41,27 @@ Result<void> check_config(const ModelConfig& c, const std::string& where) {
   return {};
 }
 
-Result<ModelConfig> parse_decoder_config(const ConfigView& view, std::string_view family) {
+namespace {
+
+// transformers refuses these models: the number has a default, and null is none.
+Result<void> refuse_nulls(const ConfigView& view, std::initializer_list<std::string_view> keys) {
+  for (std::string_view key : keys)
+    if (view.is_null(key)) return fail(fmt::format("\"{}\" is null, expected a number", key), view.where());
+  return {};
+}
+
+// Null means "as many as query heads", where a key that is absent means the model type's own default.
+int default_kv_heads(const ConfigView& view, const DecoderDefaults& defaults, int heads) {
+  return defaults.kv_heads == 0 || view.is_null("num_key_value_heads") ? heads : defaults.kv_heads;
+}
+
+}  // namespace
+
+Result<ModelConfig> parse_decoder_config(const ConfigView& view, std::string_view family,
+                                         const DecoderDefaults& defaults) {
   ModelConfig c;
   c.family = family;
+  KVASIR_CHECK(refuse_nulls(view, {"rms_norm_eps", "rope_theta", "max_position_embeddings"}));
   const auto read = [&](const char* key, int64_t max, int* out) -> Result<void> {
     KVASIR_TRY(const int64_t value, view.get_int_or(key, *out, 1, max));
     if (value == 0) return fail(fmt::format("\"{}\" is missing", key), view.where());
@@ -115,86 +73,69 @@ Result<ModelConfig> parse_decoder_config(const ConfigView& view, std::string_vie
   KVASIR_CHECK(read("num_attention_heads", 4096, &c.heads));
   KVASIR_CHECK(read("intermediate_size", 1 << 22, &c.ffn));
   KVASIR_CHECK(read("vocab_size", 1 << 22, &c.vocab));
-  c.kv_heads = c.heads;
+  c.kv_heads = default_kv_heads(view, defaults, c.heads);
   KVASIR_CHECK(read("num_key_value_heads", 4096, &c.kv_heads));
-  if (!view.has("head_dim") && c.hidden % c.heads != 0)
+  const bool own_width = view.has("head_dim") || (defaults.head_dim != 0 && !view.is_null("head_dim"));
+  if (!own_width && c.hidden % c.heads != 0)
     return fail(fmt::format("{} channels do not divide into {} heads", c.hidden, c.heads), view.where());
-  c.head_dim = c.hidden / c.heads;
+  c.head_dim = own_width && defaults.head_dim != 0 ? defaults.head_dim : c.hidden / c.heads;
   KVASIR_CHECK(read("head_dim", 1024, &c.head_dim));
-  c.max_ctx = 2048;
+  c.max_ctx = defaults.max_ctx;
   KVASIR_CHECK(read("max_position_embeddings", 1 << 28, &c.max_ctx));
-  KVASIR_TRY(const double eps, view.get_number_or("rms_norm_eps", 1e-6, 0.0, 1.0));
+  KVASIR_TRY(const double eps, view.get_number_or("rms_norm_eps", defaults.norm_eps, 0.0, 1.0));
   c.norm_eps = static_cast<float>(eps);
   KVASIR_TRY(const std::string act, view.get_string_or("hidden_act", "silu"));
   if (act != "silu") return fail("hidden_act \"" + act + "\" is not supported", view.where(), "a model with silu");
   KVASIR_TRY(c.tied_head, view.get_bool_or("tie_word_embeddings", false));
   KVASIR_TRY(c.rope, parse_rope(view, c.head_dim));
+  KVASIR_TRY(const int64_t mtp_layers, view.get_int_or("num_nextn_predict_layers", 0, 0, 64));
+  c.mtp_layers = static_cast<int>(mtp_layers);
   KVASIR_CHECK(parse_special_ids(view, &c));
   KVASIR_CHECK(check_config(c, view.where()));
   return c;
 }
 
+namespace {
+
+// Which layers a configuration says to have a window; empty where it says nothing.
+Result<std::vector<bool>> sliding_layers(const ConfigView& view, int layers) {
+  KVASIR_TRY(const auto types, view.get_strings_or_empty("layer_types"));
+  KVASIR_TRY(const auto pattern, view.get_ints_or_empty(kGgufWindowPattern));
+  std::vector<bool> slides;
+  for (const std::string& type : types) {
+    if (type != "sliding_attention" && type != "full_attention")
+      return fail(fmt::format("layer {} has \"{}\", which is not supported", slides.size(), type), view.where(),
+                  "layers of sliding_attention and full_attention");
+    slides.push_back(type == "sliding_attention");
+  }
+  if (types.empty()) slides.assign(pattern.begin(), pattern.end());
+  if (!slides.empty() && slides.size() != static_cast<size_t>(layers))
+    return fail(fmt::format("attention of {} layers is described, there are {}", slides.size(), layers), view.where());
+  return slides;
+}
+
+}  // namespace
+
 Result<std::vector<int>> windows_by_layer(const ConfigView& view, int layers, int64_t window, int64_t first) {
+  KVASIR_TRY(const std::vector<bool> slides, sliding_layers(view, layers));
+  if (window == 0 && std::find(slides.begin(), slides.end(), true) != slides.end())
+    return fail("layers have a window whose size the configuration does not give", view.where(),
+                "a configuration with \"sliding_window\"");
   if (window == 0) return std::vector<int>();
   std::vector<int> windows(static_cast<size_t>(layers), static_cast<int>(window));
   std::fill_n(windows.begin(), std::min<int64_t>(first, layers), 0);
-  KVASIR_TRY(const auto types, view.get_strings_or_empty("layer_types"));
-  KVASIR_TRY(const auto pattern, view.get_ints_or_empty("sliding_window_pattern"));
-  const size_t said = types.empty() ? pattern.size() : types.size();
-  if (said == 0) return windows;
-  if (said != windows.size())
-    return fail(fmt::format("attention of {} layers is described, there are {}", said, layers), view.where());
-  for (size_t l = 0; l < said; ++l) {
-    if (!types.empty() && types[l] != "sliding_attention" && types[l] != "full_attention")
-      return fail(fmt::format("layer {} has \"{}\", which is not supported", l, types[l]), view.where(),
-                  "layers of sliding_attention and full_attention");
-    const bool slides = types.empty() ? pattern[l] != 0 : types[l] == "sliding_attention";
-    windows[l] = slides ? static_cast<int>(window) : 0;
-  }
+  for (size_t l = 0; l < slides.size(); ++l) windows[l] = slides[l] ? static_cast<int>(window) : 0;
   return windows;
 }
 
 Result<std::vector<int>> parse_switched_windows(const ConfigView& view, int layers) {
   KVASIR_TRY(const bool used, view.get_bool_or("use_sliding_window", false));
-  if (!used) return std::vector<int>();
-  KVASIR_TRY(const int64_t window,
-             view.get_int_or("sliding_window", 4096, 1, 1 << 28));  // the configuration's default,
-  KVASIR_TRY(const int64_t first, view.get_int_or("max_window_layers", 28, 0, 1 << 28));  // and this too
+  const bool none = !used || view.is_null("sliding_window");  // null is no window, absent the default of 4096
+  KVASIR_TRY(const int64_t window, none ? Result<int64_t>(0) : view.get_int_or("sliding_window", 4096, 1, 1 << 28));
+  if (none) return windows_by_layer(view, layers, 0);
+  if (view.has("layer_types")) return windows_by_layer(view, layers, window);
+  KVASIR_TRY(const int64_t first, view.get_int_or("max_window_layers", 28, 0, 1 << 28));  // the default again
   return windows_by_layer(view, layers, window, first);
-}
-
-Result<RopeConfig> parse_rope(const ConfigView& view, int head_dim) {
-  // Newer files keep theta and the scaling in one object.
-  const std::string key = view.has("rope_parameters") ? "rope_parameters" : "rope_scaling";
-  RopeConfig rope;
-  KVASIR_TRY(rope.theta, view.get_number_or("rope_theta", 10000.0, 1.0, 1e12));
-  KVASIR_TRY(rope.interleaved, view.get_bool_or("rope_interleaved", false));
-  KVASIR_TRY(double rotated, view.get_number_or("partial_rotary_factor", 1.0, 0.0, 1.0));
-  std::string kind = "default";
-  const auto scaling = view.object(key);
-  if (!scaling && view.has(key)) return fail(fmt::format("\"{}\" is not an object", key), view.where());
-  if (scaling) {
-    KVASIR_TRY(rope.theta, scaling->get_number_or("rope_theta", rope.theta, 1.0, 1e12));
-    KVASIR_TRY(rotated, scaling->get_number_or("partial_rotary_factor", rotated, 0.0, 1.0));
-    KVASIR_TRY(std::string old_kind, scaling->get_string_or("type", "default"));
-    KVASIR_TRY(kind, scaling->get_string_or("rope_type", std::move(old_kind)));
-  }
-  if (kind == "linear") {
-    KVASIR_TRY(rope.linear, scaling->get_number("factor", 1.0, 1e6));
-  } else if (kind == "llama3") {
-    KVASIR_TRY(const Llama3Scaling llama3, parse_llama3(*scaling));
-    for (double frequency : rope.frequencies(head_dim))  // not yet scaled
-      rope.factors.push_back(static_cast<float>(llama3.divisor(frequency)));
-  } else if (kind == "factors") {
-    KVASIR_TRY(rope.factors, parse_factors(*scaling, head_dim));
-  } else if (kind != "default") {
-    return fail(fmt::format("RoPE scaling \"{}\" is not supported", kind), view.where(),
-                "a model with linear, llama3 or no scaling");
-  }
-  if (rotated != 1.0)
-    return fail(fmt::format("partial_rotary_factor {} is not supported: all of a head is rotated", rotated),
-                view.where(), "a model that rotates whole heads");
-  return rope;
 }
 
 Result<void> parse_special_ids(const ConfigView& view, ModelConfig* config) {

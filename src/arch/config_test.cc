@@ -93,7 +93,7 @@ TEST(Config, EveryRealConfigParsesOrSaysWhyNot) {
 TEST(Config, WindowsAreReadAsEachFamilyMeansThem) {
   const auto windows = [](const std::string& type, const std::string& more) {
     const auto c = parse(view_of(R"({"hidden_size":64,"num_hidden_layers":2,"num_attention_heads":4,
-        "intermediate_size":96,"vocab_size":100,"max_position_embeddings":9000,"model_type":")" +
+        "num_key_value_heads":4,"intermediate_size":96,"vocab_size":100,"max_position_embeddings":9000,"model_type":")" +
                                  type + "\"" + more + "}"));
     EXPECT_TRUE(c) << message_of(c);
     return c ? c->windows : std::vector<int>{-1};
@@ -103,17 +103,20 @@ TEST(Config, WindowsAreReadAsEachFamilyMeansThem) {
   EXPECT_THAT(windows("mistral", R"(,"sliding_window":77)"), ElementsAre(77, 77));
   EXPECT_THAT(windows("llama", ""), IsEmpty());
   EXPECT_THAT(windows("llama", R"(,"sliding_window":77)"), IsEmpty());
-  EXPECT_THAT(windows("llama", R"(,"sliding_window":77,"use_sliding_window":true)"), ElementsAre(77, 77));
+  EXPECT_THAT(windows("llama", R"(,"sliding_window":77,"gguf.sliding_window":true)"), ElementsAre(77, 77));
   const std::string used = R"(,"sliding_window":77,"use_sliding_window":true)";
   EXPECT_THAT(windows("qwen2", R"(,"sliding_window":77,"use_sliding_window":false)"), IsEmpty());
   EXPECT_THAT(windows("qwen2", used), ElementsAre(0, 0)) << "only from layer 28 on";
   EXPECT_THAT(windows("qwen2", used + R"(,"max_window_layers":0)"), ElementsAre(77, 77));
   EXPECT_THAT(windows("qwen2", used + R"(,"max_window_layers":1)"), ElementsAre(0, 77));
   EXPECT_THAT(windows("qwen3", R"(,"use_sliding_window":true,"max_window_layers":0)"), ElementsAre(4096, 4096));
+  const std::string none = R"(,"use_sliding_window":true,"sliding_window":null,"max_window_layers":0)";
+  EXPECT_THAT(windows("qwen2", none), IsEmpty()) << "null is no window, absent is 4096";
+  EXPECT_THAT(windows("qwen3", none), IsEmpty());
   EXPECT_THAT(windows("phi3", R"(,"sliding_window":2047)"), ElementsAre(2047, 2047));
   EXPECT_THAT(windows("phi3", ""), IsEmpty());
   EXPECT_THAT(windows("qwen2", used + R"(,"layer_types":["sliding_attention","full_attention"])"), ElementsAre(77, 0));
-  EXPECT_THAT(windows("mistral", R"(,"sliding_window":9,"sliding_window_pattern":[0,1])"), ElementsAre(0, 9));
+  EXPECT_THAT(windows("mistral", R"(,"sliding_window":9,"gguf.sliding_window_pattern":[0,1])"), ElementsAre(0, 9));
 }
 
 TEST(Config, LayersThatAreDescribedWronglyAreRefused) {
@@ -124,6 +127,59 @@ TEST(Config, LayersThatAreDescribedWronglyAreRefused) {
   EXPECT_THAT(types(R"(["full_attention"])"), AllOf(HasSubstr("of 1 layers"), HasSubstr("there are 2")));
   EXPECT_THAT(types(R"(["full_attention","chunked_attention"])"), AllOf(HasSubstr("layer 1"), HasSubstr("chunked")));
   EXPECT_THAT(types(R"(["full_attention",3])"), HasSubstr("layer_types"));
+  const auto of_no_size = windows_by_layer(view_of(R"({"layer_types":["full_attention","sliding_attention"]})"), 2, 0);
+  EXPECT_THAT(message_of(of_no_size), HasSubstr("whose size the configuration does not give"));
+}
+
+TEST(Config, RopeByKindOfLayer) {
+  const auto with = [](const std::string& json) {
+    return parse(view_of(R"({"model_type":"llama","hidden_size":64,"num_hidden_layers":2,"num_attention_heads":4,
+                             "intermediate_size":96,"vocab_size":100,)" +
+                         json + "}"));
+  };
+  const std::string full = R"("rope_parameters":{"full_attention":{"rope_type":"default","rope_theta":500.0}})";
+  ASSERT_TRUE(with(full)) << message_of(with(full));
+  EXPECT_EQ(with(full)->rope->theta, 500.0);
+  const std::string both = R"("rope_parameters":{"full_attention":{"rope_theta":500.0,"rope_type":"default"},
+      "sliding_attention":{"rope_type":"default","rope_theta":)";
+  EXPECT_EQ(with(both + "500.0}}")->rope->theta, 500.0);
+  EXPECT_THAT(message_of(with(both + "700.0}}")), HasSubstr("RoPE that differs between layers"));
+  EXPECT_EQ(with(both + R"(700.0}},"layer_types":["full_attention","full_attention"])")->rope->theta, 500.0);
+  EXPECT_THAT(message_of(with(full + R"(,"layer_types":["full_attention","linear_attention"])")),
+              HasSubstr("none for layers of linear_attention"));
+}
+
+TEST(Config, RopeThatContradictsItselfIsRefused) {
+  const auto with = [](const std::string& json) {
+    return message_of(parse(view_of(R"({"model_type":"llama","hidden_size":64,"num_hidden_layers":2,
+        "num_attention_heads":4,"intermediate_size":96,"vocab_size":100,)" +
+                                    json + "}")));
+  };
+  EXPECT_THAT(with(R"("rope_scaling":{"factor":4.0})"), HasSubstr("without a type"));
+  EXPECT_THAT(with(R"("rope_parameters":{"factor":4.0,"rope_theta":500.0})"), HasSubstr("without a type"));
+  EXPECT_THAT(with(R"("rope_theta":10000.0,"rope_parameters":{"rope_theta":500.0})"), HasSubstr("10000 and 500"));
+  EXPECT_THAT(with(R"("rope_scaling":{"type":"linear","factor":2.0},"rope_parameters":{"type":"linear","factor":4.0})"),
+              HasSubstr("both there and differ"));
+  EXPECT_THAT(with(R"("rope_theta":null)"), AllOf(HasSubstr("rope_theta"), HasSubstr("null")));
+  EXPECT_THAT(with(R"("rms_norm_eps":null)"), AllOf(HasSubstr("rms_norm_eps"), HasSubstr("null")));
+}
+
+// transformers' own: a file that leaves a number out means these.
+TEST(Config, DefaultsOfTheModelType) {
+  const auto of = [](const char* type) {
+    const auto c = parse(view_of(R"({"hidden_size":1024,"num_hidden_layers":2,"num_attention_heads":32,
+        "intermediate_size":96,"vocab_size":100,"sliding_window":null,"model_type":")" +
+                                 std::string(type) + "\"}"));
+    EXPECT_TRUE(c) << message_of(c);
+    return c ? *c : ModelConfig();
+  };
+  EXPECT_EQ(of("llama").kv_heads, 32);
+  EXPECT_EQ(of("mistral").kv_heads, 8);
+  EXPECT_EQ(of("qwen3").head_dim, 128);
+  EXPECT_EQ(of("qwen2").head_dim, 32);
+  EXPECT_EQ(of("phi3").norm_eps, 1e-5f);
+  EXPECT_EQ(of("qwen2").norm_eps, 1e-6f);
+  EXPECT_EQ(of("mistral").max_ctx, 131072);
 }
 
 TEST(Config, PartlyRotatedHeadsAreRefused) {
@@ -136,7 +192,7 @@ TEST(Config, PartlyRotatedHeadsAreRefused) {
 
 TEST(Config, FactorsMustFitTheHead) {
   const auto with = [](const std::string& list) {
-    return parse(scaled_view(R"({"rope_type":"factors","factors":)" + list + "}"));
+    return parse(scaled_view(R"({"rope_type":"gguf.factors","gguf.factors":)" + list + "}"));
   };
   ASSERT_TRUE(with("[1,2,3,4,5,6,7,8]"));
   EXPECT_EQ(with("[1,2,3,4,5,6,7,8]")->rope->frequencies(16)[3],

@@ -56,9 +56,11 @@ constexpr std::string_view kOuterPrefixes[] = {"", "language_model.", "model.lan
 Result<const TensorInfo*> find_tensor(const Family& family, const TensorSpec& spec, const TensorDir& dir,
                                       const std::string& where) {
   const TensorInfo* info = nullptr;
+  if (!spec.present) return info;
   for (std::string_view outer : kOuterPrefixes)
     for (std::string_view prefix : family.prefixes)
       if (info == nullptr) info = dir.find(std::string(outer).append(prefix).append(spec.name));
+  if (info == nullptr && spec.optional) return info;
   if (info == nullptr)
     return fail(fmt::format("tensor \"{}\" is missing", spec.name), where,
                 "a complete checkpoint of this architecture");

@@ -27,6 +27,7 @@ struct TensorSpec {
   bool conv1d = false;         ///< stored [in][out]
   bool present = true;         ///< false: this config does not have it (a bias, say)
   bool by_position = false;    ///< of the embed list: rows are looked up by position, not by token
+  bool optional = false;       ///< the config may have it, and the file tells
 };
 
 /// Lists in the order of the family's own role numbers.
@@ -54,6 +55,8 @@ struct Family {
   std::string_view name;
   std::span<const std::string_view> aliases;   ///< values of config.json's "model_type"
   std::span<const std::string_view> prefixes;  ///< what files may put before tensor names, "" included
+  /// Endings of tensors that files hold and the model does not need: a mask, say.
+  std::span<const std::string_view> buffers = {};
   GgufNames gguf;
   Result<ModelConfig> (*parse_config)(const ConfigView& view);
   TensorTable (*tensor_table)(const ModelConfig& config);
@@ -74,8 +77,8 @@ CacheShape uniform_cache(const ModelConfig& config);
 std::span<const Family* const> families();
 /// By "model_type". Errors: an unknown one, with the list of known ones.
 Result<const Family*> find_family(const ConfigView& view);
-/// The tensor that `spec` names, under whichever prefixes the file puts before it. Errors: there is none, or it has
-/// another shape.
+/// The tensor that `spec` names, under whichever prefixes the file puts before it; null where the config or, for an
+/// optional one, the file has none. Errors: there is none, or it has another shape.
 Result<const TensorInfo*> find_tensor(const Family& family, const TensorSpec& spec, const TensorDir& dir,
                                       const std::string& where);
 /// The configuration of the language model inside `view`: "text_config" where a model of text and images keeps it

@@ -2,14 +2,21 @@
 #include "arch/gguf.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "arch/unused.h"
 #include "format/strict_json.h"
 
 namespace kvasir {
 namespace {
+
+constexpr std::string_view kFactors = "rope_freqs.weight";  // becomes a part of the configuration
+
+// 0.6, where the file has the f32 next to it: so a folder's sampling and that of the GGUF file made from it agree.
+double shortest_decimal(double f32) { return std::strtod(fmt::format("{}", static_cast<float>(f32)).c_str(), nullptr); }
 
 class Translator {
  public:
@@ -19,16 +26,19 @@ class Translator {
     KVASIR_CHECK(find_family());
     KVASIR_TRY(config_, ConfigView::parse("{}", where_));
     config_.set("model_type", family_->aliases.front());
-    for (std::string_view name : {"block_count", "embedding_length", "attention.head_count"})
-      if (metadata().find(key(name)) == nullptr) return fail(in_quotes(key(name)) + " is missing", where_);
-    for (const GgufName& name : names_->keys) KVASIR_CHECK(number(name));
-    window_pattern();
+    KVASIR_CHECK(numbers());
+    KVASIR_CHECK(layers());
+    KVASIR_CHECK(window());
     KVASIR_CHECK(from_tensors());
+    KVASIR_CHECK(shape());
     KVASIR_CHECK(rope());
     KVASIR_CHECK(special_ids());
+    KVASIR_CHECK(sampling());
+    KVASIR_TRY(auto ignored, unused_gguf_keys(metadata(), names_->arch, read_, where_));
+    std::erase_if(file_.tensors.tensors, [this](const TensorInfo& t) { return has_rope() && t.name == kFactors; });
     for (TensorInfo& tensor : file_.tensors.tensors) rename(tensor);
     KVASIR_CHECK(sort_tensors(file_.tensors.tensors, where_));
-    return GgufModel{std::move(config_), std::move(file_.tensors)};
+    return GgufModel{std::move(config_), std::move(sampling_), std::move(file_.tensors), std::move(ignored)};
   }
 
  private:
@@ -47,14 +57,29 @@ class Translator {
 
   std::string key(std::string_view name) const { return fmt::format("{}.{}", names_->arch, name); }
 
-  Result<void> number(const GgufName& name) {
-    const std::string at = key(name.gguf);
+  // What is read is marked: the rest is harmless, or refused in the end.
+  const std::string& mark(const std::string& key) { return *read_.insert(key).first; }
+  Result<std::optional<int64_t>> get_int(std::string_view name) { return metadata().get_int(mark(key(name))); }
+
+  Result<void> numbers() {
+    for (const GgufName& name : names_->keys) KVASIR_CHECK(number(key(name.gguf), name.hf, config_));
+    // A config.json may leave these out, and then means numbers of its own.
+    for (std::string_view name :
+         {"block_count", "context_length", "embedding_length", "feed_forward_length", "attention.head_count",
+          "attention.layer_norm_rms_epsilon", "attention.layer_norm_epsilon"})
+      if (has_key(name) && metadata().find(key(name)) == nullptr)
+        return fail(in_quotes(key(name)) + " is missing", where_);
+    return {};
+  }
+
+  Result<void> number(const std::string& name, std::string_view hf, ConfigView& view, bool decimal = false) {
+    const std::string& at = mark(name);
     const GgufValue* value = metadata().find(at);
     if (value == nullptr) return {};
     if (const auto integer = value->as_int()) {
-      config_.set(name.hf, *integer);
+      view.set(hf, *integer);
     } else if (const auto real = value->as_number()) {
-      config_.set(name.hf, *real);
+      view.set(hf, decimal ? shortest_decimal(*real) : *real);
     } else {
       return fail(fmt::format("the metadata key {} holds a value of type {}, expected one number", in_quotes(at),
                               gguf_type_name(value->type)),
@@ -63,15 +88,55 @@ class Translator {
     return {};
   }
 
-  // A file that has a window uses it; which layers do may be in a list.
-  void window_pattern() {
-    if (metadata().find(key("attention.sliding_window")) != nullptr) config_.set("use_sliding_window", true);
-    const GgufValue* value = metadata().find(key("attention.sliding_window_pattern"));
-    if (const auto pattern = value != nullptr ? value->as_numbers() : std::nullopt)
-      config_.set("sliding_window_pattern", std::vector<int64_t>(pattern->begin(), pattern->end()));
+  // "block_count" counts the layers that guess further tokens too.
+  Result<void> layers() {
+    KVASIR_TRY(const auto further, get_int("nextn_predict_layers"));
+    if (further.value_or(0) == 0) return {};
+    const auto count = std::find_if(names_->keys.begin(), names_->keys.end(),
+                                    [](const GgufName& name) { return name.gguf == "block_count"; });
+    KVASIR_TRY(const int64_t all, config_.get_int(count->hf, 1, 1 << 20));
+    if (*further < 0 || *further >= all)
+      return fail(fmt::format("{} of {} layers are for multi-token prediction", *further, all), where_);
+    config_.set(count->hf, all - *further);
+    config_.set("num_nextn_predict_layers", *further);
+    return {};
   }
 
-  // What a config.json says in words shows in which tensors there are.
+  bool has_key(std::string_view name) const {
+    return std::ranges::any_of(names_->keys, [name](const GgufName& known) { return known.gguf == name; });
+  }
+  bool has_rope() const { return has_key("rope.freq_base"); }
+
+  // A file that names a window uses it (0 is none), in all layers or in those of a list.
+  Result<void> window() {
+    if (!has_key("attention.sliding_window")) return {};
+    KVASIR_TRY(const auto window, get_int("attention.sliding_window"));
+    if (window.value_or(0) == 0) config_.set("sliding_window", int64_t{0});
+    config_.set(kGgufWindow, window.value_or(0) != 0);
+    config_.set("use_sliding_window", window.value_or(0) != 0);
+    config_.set("max_window_layers", int64_t{0});
+    const std::string& at = mark(key("attention.sliding_window_pattern"));
+    const GgufValue* value = metadata().find(at);
+    if (value == nullptr) return {};
+    std::vector<int64_t> slides;
+    if (const auto pattern = value->as_numbers())
+      slides.assign(pattern->begin(), pattern->end());
+    else if (value->type == GgufType::array && value->element == GgufType::boolean)
+      for (std::byte flag : value->bytes) slides.push_back(flag != std::byte{0});
+    else
+      return fail(fmt::format("the metadata key {} is no list of layers", in_quotes(at)), where_);
+    config_.set(kGgufWindowPattern, slides);
+    return {};
+  }
+
+  bool any_layer_has(std::initializer_list<std::string_view> endings) const {
+    return std::ranges::any_of(file_.tensors.tensors, [&](const TensorInfo& tensor) {
+      return tensor.name.starts_with("blk.") &&
+             std::ranges::any_of(endings, [&](std::string_view ending) { return tensor.name.ends_with(ending); });
+    });
+  }
+
+  // GGUF has no keys for these: the tensors that are there tell.
   Result<void> from_tensors() {
     const TensorDir& dir = file_.tensors;
     const TensorInfo* embedding = dir.find("token_embd.weight");
@@ -79,38 +144,76 @@ class Translator {
       return fail("the matrix token_embd.weight is missing", where_, "a GGUF file with the weights of a model");
     config_.set("vocab_size", embedding->shape[0]);
     config_.set("tie_word_embeddings", dir.find("output.weight") == nullptr);
-    config_.set("attention_bias", dir.find("blk.0.attn_q.bias") != nullptr);
-    config_.set("mlp_bias", dir.find("blk.0.ffn_up.bias") != nullptr);
+    config_.set("attention_bias", any_layer_has({".attn_q.bias", ".attn_k.bias", ".attn_v.bias"}));
+    config_.set(kGgufOutputBias, any_layer_has({".attn_output.bias"}));
+    config_.set("mlp_bias", any_layer_has({".ffn_gate.bias", ".ffn_up.bias", ".ffn_down.bias"}));
+    config_.set(kGgufSparseBiases, true);
     return {};
   }
 
+  // The width of a head, and numbers that say again what is known already.
+  Result<void> shape() {
+    KVASIR_TRY(const auto channels, get_int("embedding_length"));
+    KVASIR_TRY(const auto heads, get_int("attention.head_count"));
+    KVASIR_TRY(const auto width, get_int("attention.key_length"));
+    KVASIR_TRY(const auto kv_heads, get_int("attention.head_count_kv"));
+    head_dim_ = width.value_or(*channels / std::max<int64_t>(*heads, 1));
+    if (has_rope()) {  // where these are absent, they are as the other numbers say
+      config_.set("head_dim", head_dim_);
+      config_.set("num_key_value_heads", kv_heads.value_or(*heads));
+    } else {
+      KVASIR_CHECK(same("attention.key_length", *channels / std::max<int64_t>(*heads, 1)));
+      KVASIR_CHECK(same("attention.head_count_kv", *heads));
+    }
+    KVASIR_TRY(const int64_t vocab, config_.get_int("vocab_size", 0, INT64_MAX));
+    KVASIR_CHECK(same("attention.value_length", head_dim_));
+    return same("vocab_size", vocab);
+  }
+
+  Result<void> same(std::string_view name, int64_t expected) {
+    KVASIR_TRY(const auto value, get_int(name));
+    if (!value || *value == expected) return {};
+    return fail(fmt::format("the metadata key {} is {}, and the rest of the file says {}", in_quotes(key(name)), *value,
+                            expected),
+                where_);
+  }
+
+  // Kinds and defaults as in llama.cpp: a factor without a type is linear, and 0 is no factor.
   Result<void> rope() {
-    KVASIR_TRY(const auto kind, metadata().get_string(key("rope.scaling.type")));
-    KVASIR_TRY(const auto factor, metadata().get_number(key("rope.scaling.factor")));
-    KVASIR_TRY(const auto rotated, metadata().get_int(key("rope.dimension_count")));
-    KVASIR_TRY(head_dim_, this->head_dim());
+    if (!has_rope()) return {};
+    KVASIR_TRY(const auto rotated, get_int("rope.dimension_count"));
     if (rotated && head_dim_ != 0 && *rotated != head_dim_)
       return fail(fmt::format("{} of {} channels of a head are rotated, which is not supported", *rotated, head_dim_),
                   where_, "a model that rotates whole heads");
-    if (file_.tensors.find("rope_factors_long.weight") != nullptr)
-      return fail("RoPE scaling \"longrope\" is not supported", where_, "a model with linear, llama3 or no scaling");
+    for (const char* factors : {"rope_factors_long.weight", "rope_factors_short.weight"})
+      if (file_.tensors.find(factors) != nullptr)
+        return fail(fmt::format("RoPE scaling \"longrope\" (tensor {}) is not supported", factors), where_,
+                    "a model with linear, llama3 or no scaling");
+    KVASIR_TRY(const auto type, metadata().get_string(mark(key("rope.scaling.type"))));
+    KVASIR_TRY(const auto factor, scaling_factor());
+    const TensorInfo* factors = file_.tensors.find(kFactors);
+    const std::string kind(type.value_or("linear"));
+    if (type == "linear" && !factor) return fail(in_quotes(key("rope.scaling.factor")) + " is missing", where_);
+    if (kind != "linear" && kind != "none")
+      return fail(fmt::format("RoPE scaling {} is not supported", in_quotes(kind)), where_,
+                  "a model with linear, llama3 or no scaling");
     KVASIR_TRY(ConfigView scaling, ConfigView::parse("{}", where_));
-    if (const TensorInfo* factors = file_.tensors.find("rope_freqs.weight")) {
-      KVASIR_CHECK(set_factors(*factors, scaling));
-    } else if (kind && *kind != "none") {
-      scaling.set("rope_type", *kind);
-      if (factor) scaling.set("factor", *factor);
-    } else {
-      return {};
-    }
+    scaling.set("rope_type", "linear");
+    const double linear = kind == "none" ? 0 : factor.value_or(0);
+    scaling.set("factor", linear == 0 ? 1.0 : linear);
+    if (factors != nullptr) KVASIR_CHECK(set_factors(*factors, scaling));
     config_.set("rope_scaling", scaling);
     return {};
   }
 
-  Result<int64_t> head_dim() const {
-    KVASIR_TRY(const int64_t channels, config_.get_int_or("hidden_size", 0, 0, INT32_MAX));
-    KVASIR_TRY(const int64_t heads, config_.get_int_or("num_attention_heads", 1, 1, INT32_MAX));
-    return config_.get_int_or("head_dim", channels / heads, 1, INT32_MAX);
+  Result<std::optional<double>> scaling_factor() {
+    KVASIR_TRY(const auto now, metadata().get_number(mark(key("rope.scaling.factor"))));
+    KVASIR_TRY(const auto old, metadata().get_number(mark(key("rope.scale_linear"))));  // the key of 2023
+    if (now && old && *now != *old)
+      return fail(fmt::format("{} and {} are both there and differ", in_quotes(key("rope.scaling.factor")),
+                              in_quotes(key("rope.scale_linear"))),
+                  where_);
+    return now ? now : old;
   }
 
   Result<void> set_factors(const TensorInfo& tensor, ConfigView& scaling) const {
@@ -118,8 +221,26 @@ class Translator {
       return fail("rope_freqs.weight is no short vector of floats", where_);
     std::vector<float> factors(static_cast<size_t>(tensor.shape[0]));
     tensor.codec->decode(file_.tensors.data(tensor).data(), factors.data(), tensor.shape[0]);
-    scaling.set("rope_type", "factors");
-    scaling.set("factors", std::vector<double>(factors.begin(), factors.end()));
+    scaling.set("rope_type", kGgufFactors);
+    scaling.set(kGgufFactors, std::vector<double>(factors.begin(), factors.end()));
+    return {};
+  }
+
+  // What the file's author recommends.
+  Result<void> sampling() {
+    constexpr GgufName kKeys[] = {{"temp", "temperature"},
+                                  {"top_k", "top_k"},
+                                  {"top_p", "top_p"},
+                                  {"min_p", "min_p"},
+                                  {"penalty_repeat", "repetition_penalty"},
+                                  {"penalty_last_n", kGgufLastN}};
+    KVASIR_TRY(ConfigView view, ConfigView::parse("{}", where_));
+    for (const GgufName& name : kKeys)
+      KVASIR_CHECK(number(fmt::format("general.sampling.{}", name.gguf), name.hf, view, true));
+    if (view.keys().empty()) return {};
+    view.set(kGgufSampling, true);
+    view.set("do_sample", true);
+    sampling_ = std::move(view);
     return {};
   }
 
@@ -141,9 +262,10 @@ class Translator {
     return it == names.end() ? std::string_view() : it->hf;
   }
 
-  // "blk.3.attn_q.weight" -> "model.layers.3.self_attn.q_proj.weight". An unknown name stays, and nobody asks for it.
+  // "blk.3.attn_q.weight" -> "model.layers.3.self_attn.q_proj.weight". An unknown name stays, and is found unused.
   void rename(TensorInfo& tensor) const {
-    const std::string_view name = tensor.name;
+    tensor.stored_name = tensor.name;
+    const std::string_view name = tensor.stored_name;
     const size_t dot = name.rfind('.');
     if (dot == name.npos) return;
     std::string_view stem = name.substr(0, dot);
@@ -178,6 +300,8 @@ class Translator {
   const GgufNames* names_ = nullptr;
   int64_t head_dim_ = 0;
   ConfigView config_;
+  std::optional<ConfigView> sampling_;
+  KeySet read_;
 };
 
 }  // namespace

@@ -16,11 +16,11 @@ namespace kvasir {
 // ---- loading ----------------------------------------------------------------------------------------------------
 
 Result<const TensorInfo*> Network::find(const TensorSpec& spec, const TensorDir& dir, const std::string& where) const {
-  if (!spec.present) return static_cast<const TensorInfo*>(nullptr);
   KVASIR_TRY(const TensorInfo* info, find_tensor(*family_, spec, dir, where));
-  if (info->codec == nullptr)
-    return fail(fmt::format("tensor \"{}\" has dtype {}, which is not a weight type", info->name, info->dtype), where,
-                "a type that Kvasir reads: docs/models.md");
+  if (info != nullptr && info->codec == nullptr)
+    return fail(
+        fmt::format("tensor \"{}\" has dtype {}, which is not a weight type", info->name_in_file(), info->dtype), where,
+        "a type that Kvasir reads: docs/models.md");
   return info;
 }
 

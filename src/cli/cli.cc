@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "base/system.h"
+#include "cli/printable.h"
 
 namespace kvasir::cli {
 
@@ -40,7 +41,13 @@ Result<std::shared_ptr<const Model>> ModelArgs::open() const {
   if (!kv_ram.empty()) {
     KVASIR_TRY(limited.kv_ram, parse_bytes(kv_ram, "--kv-ram"));
   }
-  return Model::open(model, limited);
+  KVASIR_TRY(auto opened, Model::open(model, limited));
+  print_note(opened->info().ignored);
+  return opened;
+}
+
+void print_note(std::span<const Ignored> ignored) {
+  if (const std::string note = note_of(ignored); !note.empty()) fmt::print(stderr, "note: {}\n", printable(note));
 }
 
 void add_kv_types(CLI::App& app, SessionOptions& session) {

@@ -34,6 +34,9 @@ struct ModelArgs {
   Result<std::shared_ptr<const Model>> open() const;
 };
 
+/// On stderr: what the model's files hold and Kvasir does not use, where a user should hear of it.
+void print_note(std::span<const Ignored> ignored);
+
 /// --threads, --prefill-chunk, --cache, --ctx, --kv-type, -ctk, -ctv, --window, --sinks.
 struct EngineArgs {
   EngineOptions engine;

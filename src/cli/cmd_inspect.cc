@@ -25,6 +25,8 @@ void print_inspection(const Inspection& r) {
     fmt::print("tensors      {} of {} elements, {} B\n", r.tensors.size(),
                with_commas(static_cast<uint64_t>(r.elements)), with_commas(r.bytes));
   fmt::print("fingerprint  {}\n", r.fingerprint.empty() ? "none: " + printable(r.reason) : r.fingerprint);
+  if (!r.ignored.empty()) fmt::print("\nnot used\n");
+  for (const Ignored& one : r.ignored) fmt::print("  {:<42} {}\n", printable(one.name), printable(one.why));
   if (!r.metadata.empty()) fmt::print("\nmetadata\n");
   for (const auto& entry : r.metadata) {
     std::string value = printable(entry.value);
@@ -41,6 +43,8 @@ void print_inspection(const Inspection& r) {
 
 nlohmann::json inspection_json(const Inspection& r) {
   nlohmann::json metadata = nlohmann::json::object(), tensors = nlohmann::json::array();
+  nlohmann::json ignored = nlohmann::json::array();
+  for (const Ignored& one : r.ignored) ignored.push_back({{"name", one.name}, {"why", one.why}, {"noted", one.noted}});
   for (const auto& entry : r.metadata) {
     const auto value = nlohmann::json::parse(entry.value);
     metadata[entry.key] = entry.type.empty() ? value : nlohmann::json{{"type", entry.type}, {"value", value}};
@@ -57,6 +61,7 @@ nlohmann::json inspection_json(const Inspection& r) {
           {"reason", r.reason.empty() ? nlohmann::json() : nlohmann::json(r.reason)},
           {"elements", r.elements},
           {"bytes", r.bytes},
+          {"ignored", ignored},
           {"metadata", metadata},
           {"tensors", tensors}};
 }

@@ -116,6 +116,7 @@ Result<int> run(Args a) {
   }
   if (a.request.threads == 0) a.request.threads = default_threads();
   KVASIR_TRY(const PlanReport report, plan(a.request));
+  print_note(report.ignored);
   KVASIR_TRY(const Rates rates, measure_rates(report, a.request.threads));
   if (a.json)
     print_json(plan_json(report, rates));

@@ -137,8 +137,9 @@ Result<void> read_snapshot(const fs::path& path, Inspection* out) {
   return {};
 }
 
-Result<std::string> fingerprint_of(const std::string& path) {
+Result<std::string> fingerprint_of(const std::string& path, std::vector<Ignored>* ignored) {
   KVASIR_TRY(const auto model, Model::open(path, {.weights = "mapped", .tokenizer = {}, .with_tokenizer = false}));
+  *ignored = model->info().ignored;
   return model->fingerprint();
 }
 
@@ -156,7 +157,7 @@ Result<Inspection> inspect(const std::string& name_or_path) {
   } catch (const std::exception& e) {  // out of memory, or JSON
     return fail(e.what(), out.path);
   }
-  auto fingerprint = fingerprint_of(out.path);
+  auto fingerprint = fingerprint_of(out.path, &out.ignored);
   if (fingerprint)
     out.fingerprint = *fingerprint;
   else

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include <kvasir/ignored.h>
 #include <kvasir/result.h>
 
 namespace kvasir {
@@ -29,6 +30,7 @@ struct Inspection {
   uint64_t bytes = 0;  ///< of all tensors
   /// Model::fingerprint; empty when the model cannot be opened, and `reason` says why.
   std::string fingerprint, reason;
+  std::vector<Ignored> ignored;  ///< what Kvasir does not use of a model that it opens
 };
 
 /// A Hugging Face folder, a .safetensors, a .gguf (with its other parts), a llama2.c .bin, a model's name, or a

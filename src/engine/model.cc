@@ -22,20 +22,6 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// Absent keys are off, as in the format's own defaults; without the file Kvasir's defaults hold.
-Result<SamplingParams> read_sampling(const ConfigView& view) {
-  SamplingParams p{.temperature = 1.0, .top_k = 0, .top_p = 1.0, .min_p = 0.0};
-  KVASIR_TRY(const bool sampled, view.get_bool_or("do_sample", false));
-  KVASIR_TRY(p.temperature, view.get_number_or("temperature", 1.0, 0.0, 100.0));
-  KVASIR_TRY(const int64_t top_k, view.get_int_or("top_k", 0, 0, 1 << 24));
-  KVASIR_TRY(p.top_p, view.get_number_or("top_p", 1.0, 0.0, 1.0));
-  KVASIR_TRY(p.min_p, view.get_number_or("min_p", 0.0, 0.0, 1.0));
-  KVASIR_TRY(p.repeat_penalty, view.get_number_or("repetition_penalty", 1.0, 0.01, 100.0));
-  p.top_k = static_cast<int>(top_k);
-  if (!sampled) p.temperature = 0;
-  return p;
-}
-
 Result<std::shared_ptr<const Tokenizer>> tokenizer_for(const fs::path& path, int vocab) {
   KVASIR_TRY(auto tokenizer, open_tokenizer_file(path, vocab));
   if (tokenizer->vocab_size() > vocab)
@@ -115,8 +101,8 @@ Result<void> Model::open_tokenizer(const std::string& file) {
 Result<std::shared_ptr<const Model>> Model::open(const std::string& name_or_path, const ModelOptions& options) {
   KVASIR_TRY(const std::string path, find_model(name_or_path));
   KVASIR_TRY(ModelFiles files, read_model_files(path));
-  KVASIR_TRY(const Family* family, find_family(files.config));
-  KVASIR_TRY(const ModelConfig config, read_config(*family, files));
+  KVASIR_TRY(ModelDescription description, describe_model(files, path));
+  const ModelConfig& config = description.config;
   std::shared_ptr<Model> model(new Model);
   model->info_ = {.name = fs::path(path).filename().string(),
                   .path = path,
@@ -132,10 +118,9 @@ Result<std::shared_ptr<const Model>> Model::open(const std::string& name_or_path
                   .max_ctx = config.max_ctx,
                   .weights_mode = {},
                   .bos = config.bos,
-                  .eos = config.eos};
-  if (files.generation) {
-    KVASIR_TRY(model->sampling_, read_sampling(*files.generation));
-  }
+                  .eos = config.eos,
+                  .ignored = std::move(description.ignored)};
+  model->sampling_ = description.sampling;
   model->budget_ = Budget::create(options.ram);
   model->kv_budget_ = Budget::create(options.kv_ram, "--kv-ram");
   model->pool_ = BlockPool::create({model->budget_, model->kv_budget_});
@@ -143,7 +128,8 @@ Result<std::shared_ptr<const Model>> Model::open(const std::string& name_or_path
   if (!options.tokenizer.empty()) files.tokenizer = options.tokenizer;
   if (!files.tokenizer.empty() && options.with_tokenizer) KVASIR_CHECK(model->open_tokenizer(files.tokenizer));
   for (const auto& file : files.tensors.files) model->files_.push_back(file->path().string());
-  KVASIR_CHECK(model->load_weights(*family, config, std::make_shared<TensorDir>(std::move(files.tensors)), options));
+  KVASIR_CHECK(
+      model->load_weights(*description.family, config, std::make_shared<TensorDir>(std::move(files.tensors)), options));
   return model;
 }
 

@@ -2,10 +2,12 @@
 #include "engine/model_files.h"
 
 #include <array>
+#include <iterator>
 
 #include <fmt/format.h>
 
 #include "arch/gguf.h"
+#include "arch/unused.h"
 #include "engine/gguf_tokenizer.h"
 #include "format/llama2c.h"
 #include "format/safetensors.h"
@@ -16,11 +18,14 @@ namespace fs = std::filesystem;
 namespace {
 
 Result<ModelFiles> read_folder(const fs::path& folder) {
-  ModelFiles files{.format = "safetensors", .config = {}, .generation = {}, .tensors = {}, .tokenizer = {}};
-  KVASIR_TRY(const ConfigView config, ConfigView::read(folder / "config.json"));
-  files.config = text_config(config);
-  KVASIR_TRY(files.tensors, open_safetensors(folder));
+  ModelFiles files;
+  files.format = "safetensors";
+  KVASIR_TRY(files.config_file, ConfigView::read(folder / "config.json"));
+  files.config = text_config(*files.config_file);
   std::error_code ec;
+  if (fs::exists(folder / "adapter_config.json", ec))
+    return fail("adapters (adapter_config.json) are not supported", folder.string(), "the merged model");
+  KVASIR_TRY(files.tensors, open_safetensors(folder));
   if (fs::exists(folder / "generation_config.json", ec)) {
     KVASIR_TRY(files.generation, ConfigView::read(folder / "generation_config.json"));
   }
@@ -33,13 +38,22 @@ Result<ModelFiles> read_gguf(const fs::path& path) {
   const std::string format = fmt::format("GGUF v{}", file.version);
   const bool tokenizer = has_tokenizer(file.metadata);
   KVASIR_TRY(GgufModel model, read_gguf_model(std::move(file), path.string()));
-  return ModelFiles{format, std::move(model.config), {}, std::move(model.tensors), tokenizer ? path : fs::path()};
+  return ModelFiles{.format = format,
+                    .config = std::move(model.config),
+                    .config_file = {},
+                    .generation = std::move(model.sampling),
+                    .tensors = std::move(model.tensors),
+                    .tokenizer = tokenizer ? path : fs::path(),
+                    .ignored = std::move(model.ignored)};
 }
 
 // llama2.c keeps its tokenizer in a file of its own: tokenizer.bin, or tokN.bin for a vocabulary of N.
 Result<ModelFiles> read_llama2c(const fs::path& path) {
   KVASIR_TRY(auto file, open_llama2c(path));
-  ModelFiles files{"llama2.c", std::move(file.config), {}, std::move(file.tensors), {}};
+  ModelFiles files;
+  files.format = "llama2.c";
+  files.config = std::move(file.config);
+  files.tensors = std::move(file.tensors);
   KVASIR_TRY(const int64_t vocab, files.config.get_int("vocab_size", 1, 1 << 24));
   std::error_code ec;
   for (const std::string& name : {fmt::format("tok{}.bin", vocab), std::string("tokenizer.bin")})
@@ -57,6 +71,8 @@ Result<ModelFiles> read_model_files(const fs::path& path) {
   return fail("not a model that Kvasir can open", path.string(), "a Hugging Face folder, a .gguf, or a llama2.c .bin");
 }
 
+namespace {
+
 Result<ModelConfig> read_config(const Family& family, const ModelFiles& files) {
   KVASIR_TRY(ModelConfig config, family.parse_config(files.config));
   if (!files.generation) return config;
@@ -67,6 +83,55 @@ Result<ModelConfig> read_config(const Family& family, const ModelFiles& files) {
   if (config.eos.empty()) KVASIR_CHECK(parse_special_ids(files.config, &config));
   KVASIR_CHECK(check_config(config, files.generation->where()));
   return config;
+}
+
+// Keys that are absent from generation_config.json are off, as in the format's own defaults; without the file, and
+// where a GGUF file leaves one out, Kvasir's defaults hold.
+Result<SamplingParams> read_sampling(const ConfigView& view) {
+  KVASIR_TRY(const bool gguf, view.get_bool_or(kGgufSampling, false));
+  SamplingParams p;
+  if (!gguf) p = {.temperature = 1.0, .top_k = 0, .top_p = 1.0, .min_p = 0.0};
+  KVASIR_TRY(const bool sampled, view.get_bool_or("do_sample", false));
+  KVASIR_TRY(p.temperature, view.get_number_or("temperature", p.temperature, 0.0, 100.0));
+  KVASIR_TRY(const int64_t top_k, view.get_int_or("top_k", p.top_k, 0, 1 << 24));
+  KVASIR_TRY(p.top_p, view.get_number_or("top_p", p.top_p, 0.0, 1.0));
+  KVASIR_TRY(p.min_p, view.get_number_or("min_p", p.min_p, 0.0, 1.0));
+  KVASIR_TRY(p.repeat_penalty, view.get_number_or("repetition_penalty", p.repeat_penalty, 0.01, 100.0));
+  p.top_k = static_cast<int>(top_k);
+  if (!sampled) p.temperature = 0;
+  return p;
+}
+
+void append(std::vector<Ignored> more, std::vector<Ignored>* to) {
+  to->insert(to->end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
+}
+
+}  // namespace
+
+Result<ModelDescription> describe_model(const ModelFiles& files, const std::string& where) {
+  ModelDescription d;
+  d.ignored = files.ignored;
+  KVASIR_TRY(d.family, find_family(files.config));
+  KVASIR_TRY(d.config, read_config(*d.family, files));
+  if (files.generation) {
+    KVASIR_TRY(d.sampling, read_sampling(*files.generation));
+    append(unused_generation_keys(*files.generation), &d.ignored);
+  }
+  if (files.config_file) {
+    KVASIR_TRY(auto keys, unused_config_keys(*files.config_file));
+    append(std::move(keys), &d.ignored);
+  }
+  if (files.tensors.tensors.empty()) return d;
+  KVASIR_TRY(auto tensors, unused_tensors(*d.family, d.config, files.tensors, where));
+  append(std::move(tensors), &d.ignored);
+  return d;
+}
+
+Result<ModelDescription> describe_config(const ConfigView& file) {
+  ModelFiles files;
+  files.config_file = file;
+  files.config = text_config(file);
+  return describe_model(files, file.where());
 }
 
 fs::path tokenizer_in(const fs::path& folder) {

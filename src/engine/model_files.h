@@ -6,7 +6,10 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
+#include <kvasir/ignored.h>
+#include <kvasir/model.h>
 #include <kvasir/result.h>
 #include <kvasir/tokenizer.h>
 
@@ -17,18 +20,31 @@
 namespace kvasir {
 
 struct ModelFiles {
-  std::string format;  ///< "safetensors", "GGUF v3", "llama2.c"
-  ConfigView config;
-  std::optional<ConfigView> generation;  ///< generation_config.json
+  std::string format;                     ///< "safetensors", "GGUF v3", "llama2.c"
+  ConfigView config;                      ///< of the language model
+  std::optional<ConfigView> config_file;  ///< the whole config.json; absent in formats that have none
+  std::optional<ConfigView> generation;   ///< generation_config.json, or the sampling that a GGUF file recommends
   TensorDir tensors;
   std::filesystem::path tokenizer;  ///< empty: none found
+  std::vector<Ignored> ignored;     ///< what reading the format found and does not use
+};
+
+/// What the files mean.
+struct ModelDescription {
+  const Family* family = nullptr;
+  ModelConfig config;
+  SamplingParams sampling;
+  std::vector<Ignored> ignored;  ///< the tokenizer's not included
 };
 
 /// A Hugging Face folder, a .gguf, or a llama2.c .bin.
 Result<ModelFiles> read_model_files(const std::filesystem::path& path);
 
-/// The numbers of a model. The end-of-text ids of generation_config.json win.
-Result<ModelConfig> read_config(const Family& family, const ModelFiles& files);
+/// The family, the numbers, the sampling. The end-of-text ids of generation_config.json win. Errors: a family, a number
+/// or a key that is not supported; a tensor that is missing, has another shape, or that the family does not use.
+Result<ModelDescription> describe_model(const ModelFiles& files, const std::string& where);
+/// The same from a config.json alone.
+Result<ModelDescription> describe_config(const ConfigView& file);
 
 /// The tokenizer's file in a Hugging Face folder; empty when there is none.
 std::filesystem::path tokenizer_in(const std::filesystem::path& folder);

@@ -12,6 +12,7 @@
 #include "base/system.h"
 #include "cache/kv_type.h"
 #include "engine/memory_plan.h"
+#include "engine/model_files.h"
 #include "engine/session_shape.h"
 
 namespace kvasir {
@@ -28,6 +29,7 @@ struct Subject {
   size_t largest_layer_bytes = 0;
   size_t tokenizer_bytes = 0;
   std::vector<std::string> files;
+  std::vector<Ignored> ignored;
 };
 
 bool is_config_file(const std::string& path) { return fs::path(path).extension() == ".json"; }
@@ -59,10 +61,12 @@ void count_weights(const Codec& type, Subject* s) {
 Result<Subject> from_config(const PlanRequest& request) {
   Subject s;
   KVASIR_TRY(const ConfigView file, ConfigView::read(request.model));
-  const ConfigView view = text_config(file);
-  KVASIR_TRY(s.family, find_family(view));
-  KVASIR_TRY(s.config, s.family->parse_config(view));
+  KVASIR_TRY(ModelDescription description, describe_config(file));
+  s.family = description.family;
+  s.config = std::move(description.config);
+  s.ignored = std::move(description.ignored);
   s.name = request.model;
+  const ConfigView view = text_config(file);
   KVASIR_TRY(std::string old_dtype, view.get_string_or("torch_dtype", "float16"));
   KVASIR_TRY(std::string dtype, view.get_string_or("dtype", std::move(old_dtype)));
   if (!request.dtype.empty()) dtype = request.dtype;
@@ -90,6 +94,7 @@ Result<Subject> from_model(const PlanRequest& request) {
   s.largest_layer_bytes = model->network().largest_layer_bytes();
   s.tokenizer_bytes = model->info().tokenizer_bytes;
   s.files = model->files();
+  s.ignored = model->info().ignored;
   return s;
 }
 
@@ -182,6 +187,7 @@ Result<PlanReport> plan(const PlanRequest& request) {
     return fail(fmt::format("a chat of {} positions in a context of {}", request.chat, shape.max_ctx), "--chat",
                 fmt::format("1..{}", shape.max_ctx));
   r.model = s.name;
+  r.ignored = s.ignored;
   r.family = s.config.family;
   r.layout = layout->name;
   r.kv_type_k = kv_type_name(*shape.k, shape.rotate_k);

@@ -42,8 +42,10 @@ class FolderPlanner {
 
   Result<GgufPlan> run() {
     KVASIR_TRY(ModelFiles files, read_model_files(where_));
-    KVASIR_TRY(family_, find_family(files.config));
-    KVASIR_TRY(config_, read_config(*family_, files));
+    KVASIR_TRY(ModelDescription description, describe_model(files, where_));
+    family_ = description.family;
+    config_ = std::move(description.config);
+    if (const std::string note = note_of(description.ignored); !note.empty()) plan_.notes.push_back(note);
     names_ = &family_->gguf;
     if (names_->arch.empty()) return fail(fmt::format("GGUF has no name for a {} model", family_->name), where_);
     if (interleaved() && !names_->paired_qk) return fail("its rows are in an order that GGUF has no word for", where_);
@@ -51,6 +53,7 @@ class FolderPlanner {
     KVASIR_CHECK(numbers());
     KVASIR_CHECK(tensors());
     KVASIR_CHECK(special_ids());
+    if (files.generation) sampling(description.sampling);
     KVASIR_CHECK(tokenizer(files));
     const std::vector<std::string> notes = types_.notes();
     plan_.notes.insert(plan_.notes.begin(), notes.begin(), notes.end());
@@ -121,13 +124,14 @@ class FolderPlanner {
     specs.insert(specs.end(), table.head.begin(), table.head.end());
     std::set<std::string> seen;  // a tied head is the embedding again
     for (const TensorSpec& spec : specs)
-      if (spec.present && seen.insert(spec.name).second) KVASIR_CHECK(tensor(spec));
+      if (seen.insert(spec.name).second) KVASIR_CHECK(tensor(spec));
     if (config_.rope && !config_.rope->factors.empty()) rope_factors();
     return {};
   }
 
   Result<void> tensor(const TensorSpec& spec) {
     KVASIR_TRY(const TensorInfo* info, find_tensor(*family_, spec, plan_.source, where_));
+    if (info == nullptr) return {};
     KVASIR_CHECK(refuse_integers(*info, where_));
     KVASIR_TRY(std::string name, gguf_name(spec.name));
     TensorPlan t{.decl = {std::move(name), nullptr, spec.shape}, .from = info->codec, .data = plan_.source.data(*info)};
@@ -163,6 +167,15 @@ class FolderPlanner {
     plan_.tensors.push_back({.decl = {"rope_freqs.weight", &codec_f32(), {static_cast<int64_t>(factors.size())}},
                              .from = &codec_f32(),
                              .data = std::as_bytes(std::span(factors))});
+  }
+
+  // All of it, so that the file means what the folder does.
+  void sampling(const SamplingParams& p) {
+    entries().f32("general.sampling.temp", static_cast<float>(p.temperature));
+    entries().i32("general.sampling.top_k", p.top_k);
+    entries().f32("general.sampling.top_p", static_cast<float>(p.top_p));
+    entries().f32("general.sampling.min_p", static_cast<float>(p.min_p));
+    entries().f32("general.sampling.penalty_repeat", static_cast<float>(p.repeat_penalty));
   }
 
   // The beginning of a text is the tokenizer's to say, if there is one.
@@ -235,7 +248,8 @@ bool copied(std::string_view key, bool with_tokenizer) {
 }
 
 Result<GgufPlan> plan_from_gguf(const fs::path& path, const QuantizeOptions& options) {
-  KVASIR_TRY(const ModelFiles understood, read_model_files(path));  // only what Kvasir can name
+  KVASIR_TRY(const ModelFiles files, read_model_files(path));
+  KVASIR_CHECK(describe_model(files, path.string()));  // only what Kvasir can name
   KVASIR_TRY(GgufFile file, open_gguf(path));
   if (!options.tokenizer.empty())
     return fail("a GGUF file keeps the tokenizer that it has", "--tokenizer", "--no-tokenizer, or the model's folder");

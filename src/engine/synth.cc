@@ -13,6 +13,7 @@
 #include "arch/family.h"
 #include "base/files.h"
 #include "base/float_env.h"
+#include "engine/model_files.h"
 #include "engine/synth_parts.h"
 #include "format/safetensors.h"
 
@@ -168,8 +169,8 @@ Result<void> synthesize_checked(const SynthOptions& options) {
   KVASIR_TRY(const Type type, find_type(options.dtype));
   KVASIR_TRY(const std::string json, synth_config_json(options.shape, std::string(type.torch)));
   KVASIR_TRY(const ConfigView view, ConfigView::parse(json, options.shape));
-  KVASIR_TRY(const Family* family, find_family(view));
-  KVASIR_TRY(const ModelConfig config, family->parse_config(view));
+  KVASIR_TRY(const ModelDescription description, describe_config(view));
+  const ModelConfig& config = description.config;
 
   std::error_code ec;
   fs::path out = fs::weakly_canonical(options.out, ec);
@@ -180,7 +181,7 @@ Result<void> synthesize_checked(const SynthOptions& options) {
   KVASIR_CHECK(write_text(folder.path() / "config.json", json));
   if (config.vocab >= 256)
     KVASIR_CHECK(write_text(folder.path() / "tokenizer.json", synth_tokenizer_json(config.vocab)));
-  KVASIR_CHECK(write_weights(folder.path() / "model.safetensors", list_tensors(*family, config), *find_codec(type.name),
+  KVASIR_CHECK(write_weights(folder.path() / "model.safetensors", list_tensors(*description.family, config), *find_codec(type.name),
                              options));
   KVASIR_CHECK(clear_target(out, options.force, true));
   return folder.become(out);

@@ -1,6 +1,10 @@
 // The checked configuration reader, on top of the strict JSON tree.
 #include "format/config_view.h"
 
+#include <algorithm>
+#include <map>
+#include <mutex>
+#include <set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -27,17 +31,60 @@ bool fits_int64(const Json& value) {
   return value.is_number_integer() && (!value.is_number_unsigned() || value.get<uint64_t>() <= uint64_t{INT64_MAX});
 }
 
+// The keys that were asked for, by their full path.
+class ReadKeys {
+ public:
+  void add(std::string path) {
+    const std::lock_guard lock(mutex_);
+    read_.insert(std::move(path));
+  }
+  /// The object's keys are counted one by one from now on.
+  void add_opened(std::string path) {
+    const std::lock_guard lock(mutex_);
+    opened_.insert(std::move(path));
+  }
+  /// The value of one key is used under another one.
+  void add_alias(std::string path, std::string used_as) {
+    const std::lock_guard lock(mutex_);
+    aliases_.emplace(std::move(path), std::move(used_as));
+  }
+  void list_unread(const Json& object, const std::string& prefix, std::vector<std::string>* out) const {
+    const std::lock_guard lock(mutex_);
+    walk(object, prefix, out);
+  }
+
+ private:
+  void walk(const Json& object, const std::string& prefix, std::vector<std::string>* out) const {
+    for (const auto& [key, value] : object.items()) {
+      const std::string path = prefix + key;
+      if (value.is_null()) continue;
+      if (opened_.contains(path))
+        walk(value, path + ".", out);
+      else if (const auto alias = aliases_.find(path);
+               !read_.contains(path) && (alias == aliases_.end() || !read_.contains(alias->second)))
+        out->push_back(path);
+    }
+  }
+
+  mutable std::mutex mutex_;
+  std::set<std::string> read_, opened_;
+  std::map<std::string, std::string> aliases_;
+};
+
 }  // namespace
 
 struct ConfigView::Impl {
   Json tree = Json::object();
   std::string where;
   std::string prefix;  // keys that lead to this object, "rope_scaling."
+  std::shared_ptr<ReadKeys> read_keys = std::make_shared<ReadKeys>();
 
   /// nullptr when absent or null.
   const Json* find(std::string_view key) const {
     const auto it = tree.find(key);
-    return it == tree.end() || it->is_null() ? nullptr : &*it;
+    if (it == tree.end() || it->is_null()) return nullptr;
+    read_keys->add(prefix + std::string(key));
+    return &*it;
   }
 };
 
@@ -49,7 +96,10 @@ Result<ConfigView> ConfigView::parse(std::string_view json_text, std::string whe
     return fail(fmt::format("{} bytes, at most {} allowed", json_text.size(), kMaxConfigBytes), std::move(where));
   KVASIR_TRY(Json tree, parse_strict_json(json_text, where));
   if (!tree.is_object()) return fail("the configuration is not a JSON object", std::move(where));
-  return ConfigView(std::make_shared<Impl>(Impl{std::move(tree), std::move(where), {}}));
+  auto impl = std::make_shared<Impl>();
+  impl->tree = std::move(tree);
+  impl->where = std::move(where);
+  return ConfigView(std::move(impl));
 }
 
 Result<ConfigView> ConfigView::read(const std::filesystem::path& path) {
@@ -159,7 +209,9 @@ bool ConfigView::is_null(std::string_view key) const {
 std::optional<ConfigView> ConfigView::object(std::string_view key) const {
   const Json* value = impl_->find(key);
   if (value == nullptr || !value->is_object()) return std::nullopt;
-  return ConfigView(std::make_shared<Impl>(Impl{*value, impl_->where, impl_->prefix + std::string(key) + "."}));
+  const std::string path = impl_->prefix + std::string(key);
+  impl_->read_keys->add_opened(path);
+  return ConfigView(std::make_shared<Impl>(Impl{*value, impl_->where, path + ".", impl_->read_keys}));
 }
 
 std::vector<std::string> ConfigView::keys() const {
@@ -167,6 +219,25 @@ std::vector<std::string> ConfigView::keys() const {
   for (const auto& [key, value] : impl_->tree.items())
     if (!value.is_null()) out.push_back(key);
   return out;
+}
+
+std::vector<std::string> ConfigView::unread() const {
+  std::vector<std::string> out;
+  impl_->read_keys->list_unread(impl_->tree, impl_->prefix, &out);
+  return out;
+}
+
+std::string ConfigView::value_text(std::string_view path) const {
+  const Json* value = &impl_->tree;
+  for (size_t begin = impl_->prefix.size(); begin <= path.size();) {
+    const size_t end = std::min(path.find('.', begin), path.size());
+    const auto it = value->find(path.substr(begin, end - begin));
+    if (!value->is_object() || it == value->end()) return {};
+    value = &*it;
+    begin = end + 1;
+  }
+  const bool filled = value->is_structured() && !value->empty();
+  return filled || value->is_string() ? describe(*value) : value->dump();
 }
 
 const std::string& ConfigView::where() const { return impl_->where; }
@@ -179,9 +250,17 @@ void ConfigView::assign(std::string_view key, T value) {
   impl_->tree[std::string(key)] = std::move(value);
 }
 
+bool ConfigView::holds(std::string_view key) const {
+  const auto it = impl_->tree.find(key);
+  return it != impl_->tree.end() && !it->is_null();
+}
+
 void ConfigView::complete_from(const ConfigView& other, std::initializer_list<std::string_view> keys) {
   for (std::string_view key : keys)
-    if (const Json* value = other.impl_->find(key); value != nullptr && !has(key)) assign(key, *value);
+    if (const auto it = other.impl_->tree.find(key); it != other.impl_->tree.end() && !it->is_null() && !holds(key)) {
+      impl_->read_keys->add_alias(other.impl_->prefix + std::string(key), impl_->prefix + std::string(key));
+      assign(key, *it);
+    }
 }
 
 void ConfigView::set(std::string_view key, bool value) { assign(key, value); }

@@ -1,5 +1,6 @@
 // A checked reader over a model's configuration (one JSON object): every value is asked for with its type and range,
-// and every refusal names the file and the key. It does not know which keys a model has.
+// every refusal names the file and the key, and keys that nobody asked for can be listed. It does not know which keys a
+// model has.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +15,8 @@
 
 namespace kvasir {
 
-/// Behaves as a value: a copy is independent of the original. Reading is safe from many threads, set() is not.
-/// A key whose value is null counts as absent everywhere.
+/// Behaves as a value: a copy is independent of the original, except that both record in one place which keys were
+/// read. Reading is safe from many threads, set() is not. A key whose value is null counts as absent everywhere.
 class ConfigView {
  public:
   /// An empty object.
@@ -49,6 +50,12 @@ class ConfigView {
 
   /// Keys with a value, sorted.
   std::vector<std::string> keys() const;
+  /// Keys with a value that no call on this view, its copies or its objects has asked for, each with the keys that lead
+  /// to it: "rope_scaling.factor". An object that nobody opened with object() is one key.
+  std::vector<std::string> unread() const;
+  /// The value under a key of unread() as JSON; "a list" and "an object" stand for those that hold something. Empty
+  /// when there is none.
+  std::string value_text(std::string_view path) const;
   /// The file, as in errors.
   const std::string& where() const;
   /// The object as compact JSON with sorted keys.
@@ -63,13 +70,15 @@ class ConfigView {
   void set(std::string_view key, const std::vector<int64_t>& value);
   void set(std::string_view key, const std::vector<double>& value);
   void set(std::string_view key, const ConfigView& object);
-  /// Takes the values of `keys` from another object where this one has none.
+  /// Takes the values of `keys` from another object of the same file where this one has none; there they are read when
+  /// they are read here.
   void complete_from(const ConfigView& other, std::initializer_list<std::string_view> keys);
 
  private:
   struct Impl;
   explicit ConfigView(std::shared_ptr<Impl> impl);
   tl::unexpected<Error> refuse(std::string_view key, const std::string& why) const;
+  bool holds(std::string_view key) const;  // has(), which reads nothing
   template <class T>
   void assign(std::string_view key, T value);
 

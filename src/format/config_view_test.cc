@@ -154,5 +154,37 @@ TEST(ConfigView, ReadsRealConfigurations) {
   EXPECT_GE(seen, 60);
 }
 
+TEST(ConfigView, ListsWhatNobodyRead) {
+  const ConfigView c = config(
+      R"({"read":1,"has":2,"null":null,"wrong type":"x","left":true,"opened":{"in":1,"out":2.5,"deep":{"a":1}},
+          "closed":{"in":1},"list":[1],"empty":[],"text":"t"})");
+  EXPECT_EQ(c.unread().size(), 9U);
+  EXPECT_TRUE(c.get_int("read", 0, 9));
+  EXPECT_TRUE(c.has("has"));
+  EXPECT_FALSE(c.get_int("wrong type", 0, 9));
+  const ConfigView copy = c;
+  const auto opened = copy.object("opened");
+  EXPECT_TRUE(opened->get_int("in", 0, 9));
+  EXPECT_THAT(c.unread(), ElementsAre("closed", "empty", "left", "list", "opened.deep", "opened.out", "text"));
+  EXPECT_THAT(opened->unread(), ElementsAre("opened.deep", "opened.out"));
+  EXPECT_EQ(c.value_text("left"), "true");
+  EXPECT_EQ(c.value_text("opened.out"), "2.5");
+  EXPECT_EQ(opened->value_text("opened.out"), "2.5");
+  EXPECT_EQ(c.value_text("closed"), "an object");
+  EXPECT_EQ(c.value_text("list"), "a list");
+  EXPECT_EQ(c.value_text("empty"), "[]");
+  EXPECT_EQ(c.value_text("text"), "\"t\"");
+  EXPECT_EQ(c.value_text("absent.key"), "");
+}
+
+TEST(ConfigView, AKeyThatCompletesAnotherObjectIsReadThere) {
+  const ConfigView file = config(R"({"text":{"a":1},"a":2,"b":3,"c":4})");
+  ConfigView text = *file.object("text");
+  text.complete_from(file, {"a", "b", "c"});
+  EXPECT_EQ(*text.get_int("a", 0, 9), 1);
+  EXPECT_EQ(*text.get_int("b", 0, 9), 3);
+  EXPECT_THAT(file.unread(), ElementsAre("a", "c")) << "the outer a and c are used by nobody";
+}
+
 }  // namespace
 }  // namespace kvasir

@@ -43,7 +43,8 @@ constexpr std::array kTensorTypes{
     TensorType{23, "IQ4_XS", 256, 136}, TensorType{24, "I8", 1, 1},         TensorType{25, "I16", 1, 2},
     TensorType{26, "I32", 1, 4},        TensorType{27, "I64", 1, 8},        TensorType{28, "F64", 1, 8},
     TensorType{29, "IQ1_M", 256, 56},   TensorType{30, "BF16", 1, 2},       TensorType{34, "TQ1_0", 256, 54},
-    TensorType{35, "TQ2_0", 256, 66},   TensorType{39, "MXFP4", 32, 17},
+    TensorType{35, "TQ2_0", 256, 66},   TensorType{39, "MXFP4", 32, 17},    TensorType{40, "NVFP4", 64, 36},
+    TensorType{41, "Q1_0", 128, 18},    TensorType{42, "Q2_0", 64, 18},
 };
 
 size_t scalar_bytes(GgufType type) {
@@ -248,7 +249,8 @@ class HeaderReader {
     const auto known =
         std::find_if(kTensorTypes.begin(), kTensorTypes.end(), [&](const auto& t) { return t.id == id; });
     if (known == kTensorTypes.end()) {
-      return refuse(fmt::format("tensor {} has the unknown type {}", in_quotes(info.name), id));
+      info.dtype = fmt::format("type {}", id);
+      return {};
     }
     if (info.shape.back() % known->block_elems != 0) {
       return refuse(fmt::format("tensor {} has rows of {} elements, which are no whole blocks of {} ({})",
@@ -263,10 +265,23 @@ class HeaderReader {
     return {};
   }
 
+  // A type without a word has unknown blocks: such a tensor reaches to the next one, so that the file can be shown.
+  void stretch_unknown(uint64_t room) {
+    std::vector<uint64_t> offsets{room};
+    for (const TensorInfo& info : header_.tensors) offsets.push_back(info.offset);
+    std::sort(offsets.begin(), offsets.end());
+    for (TensorInfo& info : header_.tensors) {
+      if (!info.dtype.starts_with("type ") || info.offset > room) continue;
+      const auto next = std::upper_bound(offsets.begin(), offsets.end(), info.offset);
+      info.bytes = next == offsets.end() ? 0 : std::min(*next, room) - info.offset;
+    }
+  }
+
   // Offsets count from the first aligned byte after the header; from here on they count from the file's start.
   Result<void> place(uint64_t alignment) {
     const uint64_t start = (at_ + alignment - 1) / alignment * alignment;
     const uint64_t room = bytes_.size() > start ? bytes_.size() - start : 0;
+    stretch_unknown(room);
     for (TensorInfo& info : header_.tensors) {
       if (info.offset % alignment != 0) {
         return refuse(fmt::format("tensor {} starts at offset {}, which is no multiple of {}", in_quotes(info.name),

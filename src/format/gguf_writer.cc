@@ -79,6 +79,7 @@ void GgufEntries::start_array(std::string_view key, GgufType element, uint64_t c
 }
 
 void GgufEntries::u32(std::string_view key, uint32_t value) { put(start(key, GgufType::u32), value); }
+void GgufEntries::i32(std::string_view key, int32_t value) { put(start(key, GgufType::i32), value); }
 void GgufEntries::u64(std::string_view key, uint64_t value) { put(start(key, GgufType::u64), value); }
 void GgufEntries::f32(std::string_view key, float value) { put(start(key, GgufType::f32), value); }
 void GgufEntries::boolean(std::string_view key, bool value) {

@@ -22,6 +22,7 @@ namespace kvasir {
 class GgufEntries {
  public:
   void u32(std::string_view key, uint32_t value);
+  void i32(std::string_view key, int32_t value);
   void u64(std::string_view key, uint64_t value);
   void f32(std::string_view key, float value);
   void boolean(std::string_view key, bool value);

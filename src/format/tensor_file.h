@@ -18,16 +18,20 @@ namespace kvasir {
 struct TensorInfo {
   std::string name;
   const Codec* codec = nullptr;  ///< nullptr when the dtype is not one that we compute with
-  std::string dtype;             ///< the file's own word, "BF16"
+  std::string dtype;             ///< the file's own word, "BF16"; "type 77" for a number that GGUF has no word for
   std::vector<int64_t> shape;    ///< slowest dimension first; no dimension is negative, the product fits int64_t
   uint64_t offset = 0;           ///< bytes from the start of the file; only the file decides its alignment
   uint64_t bytes = 0;
   int file = 0;  ///< index into TensorDir::files
 
-  // What a reader says of a file that stores a tensor otherwise than Hugging Face does.
+  // How the file stores it, where that is not as Hugging Face does.
+  std::string stored_name = {};  ///< empty: `name`
   /// Rows come in groups of so many: row j * pair_dim / 2 + i of a group is stored as row 2i + j. 0: rows lie in order.
   int pair_dim = 0;
   bool transposed = false;  ///< stored as the transpose; `shape` is the stored one
+
+  /// The name by which a user finds it in the file.
+  const std::string& name_in_file() const { return stored_name.empty() ? name : stored_name; }
 };
 
 /// A tensor to write.

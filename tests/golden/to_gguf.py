@@ -190,23 +190,29 @@ def write_file(path, entries, tensors, version, alignment):
         file.write(head + bytes(-len(head) % alignment) + b''.join(blobs))
 
 
-def convert(folder, out, split=1, version=3, alignment=None, pre=None):
-    """The path of the file, of the first where there are many. Without an alignment none is named, which means 32."""
+def contents(folder, pre=None):
+    """([(key, type, value)], [(name, type, array)]): what the file holds."""
     config, stored = read_folder(folder)
     arch = ARCHITECTURES.get(config['model_type'])
     if arch is None:
         refuse(folder, f'model_type "{config["model_type"]}" has no GGUF here')
     tensors = tensors_of(config, arch, stored)
-    aligned = [] if alignment is None else [('general.alignment', U32, alignment)]
-    alignment = alignment or 32
     name = os.path.basename(os.path.abspath(folder))
-    entries = [('general.architecture', STRING, arch), ('general.name', STRING, name)] + aligned
+    entries = [('general.architecture', STRING, arch), ('general.name', STRING, name)]
     entries += gpt2_entries(config) if arch == 'gpt2' else llama_entries(config, arch)
     main_kind = next(kind for name, kind, _ in tensors if name == 'token_embd.weight')
     entries.append(('general.file_type', U32, FILE_TYPES[main_kind]))
     if pre:
         entries += tokenizer_entries(folder, config['vocab_size'], pre)
-    entries += special_entries(folder, config)
+    return entries + special_entries(folder, config), tensors
+
+
+def convert(folder, out, split=1, version=3, alignment=None, pre=None):
+    """The path of the file, of the first where there are many. Without an alignment none is named, which means 32."""
+    entries, tensors = contents(folder, pre)
+    aligned = [] if alignment is None else [('general.alignment', U32, alignment)]
+    alignment = alignment or 32
+    entries = aligned + entries
     if split == 1:
         write_file(out, entries, tensors, version, alignment)
         return out

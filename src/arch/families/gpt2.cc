@@ -118,6 +118,7 @@ Rows final_norm(Pass& pass, Rows x, const Weights& w) { return layer_norm(pass, 
 
 constexpr std::array<std::string_view, 1> kAliases{"gpt2"};
 constexpr std::array<std::string_view, 2> kPrefixes{"", "transformer."};
+constexpr std::array<std::string_view, 2> kMasks{".attn.bias", ".attn.masked_bias"};
 constexpr GgufName kGgufKeys[] = {
     {"block_count", "n_layer"},         {"context_length", "n_positions"},
     {"embedding_length", "n_embd"},     {"feed_forward_length", "n_inner"},
@@ -135,6 +136,7 @@ constexpr GgufName kGgufLayerTensors[] = {
 const Family family_gpt2{.name = "gpt2",
                          .aliases = kAliases,
                          .prefixes = kPrefixes,
+                         .buffers = kMasks,
                          .gguf = {.arch = "gpt2",
                                   .keys = kGgufKeys,
                                   .tensors = kGgufTensors,

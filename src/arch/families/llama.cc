@@ -16,23 +16,23 @@ namespace {
 
 constexpr std::string_view kMistral = "mistral";
 
-// A Mistral file that does not speak of its window means 4096; one that says null means none. A Llama has no window,
-// whatever its config.json says; GGUF files call both a Llama.
-Result<std::vector<int>> parse_windows(const ConfigView& view, int layers) {
-  const bool mistral = view.get_string_or("model_type", "").value_or("") == kMistral;
-  KVASIR_TRY(const bool used, view.get_bool_or("use_sliding_window", mistral));
-  if (!used) return std::vector<int>();
+// A Mistral file without the key means 4096; one that says null means no window. A Llama has none, and GGUF files call
+// both a Llama.
+Result<std::vector<int>> parse_windows(const ConfigView& view, int layers, bool mistral) {
+  KVASIR_TRY(const bool from_gguf, view.get_bool_or(kGgufWindow, false));
+  if (!mistral && !from_gguf) return windows_by_layer(view, layers, 0);
   const int64_t unsaid = mistral && !view.is_null("sliding_window") ? 4096 : 0;
   KVASIR_TRY(const int64_t window, view.get_int_or("sliding_window", unsaid, 0, 1 << 28));
   return windows_by_layer(view, layers, window);
 }
 
 Result<ModelConfig> parse_config(const ConfigView& view) {
-  KVASIR_TRY(ModelConfig c, parse_decoder_config(view, family_llama.name));
-  KVASIR_TRY(c.windows, parse_windows(view, c.layers));
-  KVASIR_TRY(c.qkv_bias, view.get_bool_or("attention_bias", false));
+  const bool mistral = view.get_string_or("model_type", "").value_or("") == kMistral;
+  const DecoderDefaults defaults = mistral ? DecoderDefaults{.kv_heads = 8, .max_ctx = 131072} : DecoderDefaults{};
+  KVASIR_TRY(ModelConfig c, parse_decoder_config(view, family_llama.name, defaults));
+  KVASIR_TRY(c.windows, parse_windows(view, c.layers, mistral));
+  KVASIR_CHECK(parse_attention_biases(view, &c));
   KVASIR_TRY(c.mlp_bias, view.get_bool_or("mlp_bias", false));
-  c.o_bias = c.qkv_bias;
   return c;
 }
 
@@ -40,26 +40,28 @@ enum HeadRole { kFinalNorm };
 
 }  // namespace
 
+Result<void> parse_attention_biases(const ConfigView& view, ModelConfig* c) {
+  KVASIR_TRY(c->qkv_bias, view.get_bool_or("attention_bias", false));
+  KVASIR_TRY(c->o_bias, view.get_bool_or(kGgufOutputBias, c->qkv_bias));
+  KVASIR_TRY(c->sparse_biases, view.get_bool_or(kGgufSparseBiases, false));
+  return {};
+}
+
 std::vector<TensorSpec> layer_table(const ModelConfig& c, int l) {
   const std::string p = "layers." + std::to_string(l) + ".";
   const int64_t q = int64_t{c.heads} * c.head_dim, kv = c.kv_dim();
+  const auto bias = [&](const char* name, int64_t size, bool present) {
+    return TensorSpec{.name = p + name, .shape = {size}, .present = present, .optional = c.sparse_biases};
+  };
   return {
-      {p + "input_layernorm.weight", {c.hidden}},
-      {p + "self_attn.q_proj.weight", {q, c.hidden}},
-      {p + "self_attn.k_proj.weight", {kv, c.hidden}},
-      {p + "self_attn.v_proj.weight", {kv, c.hidden}},
-      {p + "self_attn.o_proj.weight", {c.hidden, q}},
-      {p + "post_attention_layernorm.weight", {c.hidden}},
-      {p + "mlp.gate_proj.weight", {c.ffn, c.hidden}},
-      {p + "mlp.up_proj.weight", {c.ffn, c.hidden}},
-      {p + "mlp.down_proj.weight", {c.hidden, c.ffn}},
-      {p + "self_attn.q_proj.bias", {q}, false, c.qkv_bias},
-      {p + "self_attn.k_proj.bias", {kv}, false, c.qkv_bias},
-      {p + "self_attn.v_proj.bias", {kv}, false, c.qkv_bias},
-      {p + "self_attn.o_proj.bias", {c.hidden}, false, c.o_bias},
-      {p + "mlp.gate_proj.bias", {c.ffn}, false, c.mlp_bias},
-      {p + "mlp.up_proj.bias", {c.ffn}, false, c.mlp_bias},
-      {p + "mlp.down_proj.bias", {c.hidden}, false, c.mlp_bias},
+      {p + "input_layernorm.weight", {c.hidden}},        {p + "self_attn.q_proj.weight", {q, c.hidden}},
+      {p + "self_attn.k_proj.weight", {kv, c.hidden}},   {p + "self_attn.v_proj.weight", {kv, c.hidden}},
+      {p + "self_attn.o_proj.weight", {c.hidden, q}},    {p + "post_attention_layernorm.weight", {c.hidden}},
+      {p + "mlp.gate_proj.weight", {c.ffn, c.hidden}},   {p + "mlp.up_proj.weight", {c.ffn, c.hidden}},
+      {p + "mlp.down_proj.weight", {c.hidden, c.ffn}},   bias("self_attn.q_proj.bias", q, c.qkv_bias),
+      bias("self_attn.k_proj.bias", kv, c.qkv_bias),     bias("self_attn.v_proj.bias", kv, c.qkv_bias),
+      bias("self_attn.o_proj.bias", c.hidden, c.o_bias), bias("mlp.gate_proj.bias", c.ffn, c.mlp_bias),
+      bias("mlp.up_proj.bias", c.ffn, c.mlp_bias),       bias("mlp.down_proj.bias", c.hidden, c.mlp_bias),
   };
 }
 

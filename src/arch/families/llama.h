@@ -26,6 +26,8 @@ enum LayerRole {
   kRoles
 };
 
+/// "attention_bias": biases of q, k, v and of the attention's output; a GGUF file may have either.
+Result<void> parse_attention_biases(const ConfigView& view, ModelConfig* c);
 std::vector<TensorSpec> layer_table(const ModelConfig& c, int l);
 TensorTable tensor_table(const ModelConfig& c);
 /// Embedding, layers made by `layer`, final norm, head.

@@ -13,7 +13,7 @@ namespace {
 enum LayerRole { kAttnNorm, kQkv, kO, kMlpNorm, kGateUp, kDown };
 
 Result<ModelConfig> parse_config(const ConfigView& view) {
-  KVASIR_TRY(ModelConfig c, parse_decoder_config(view, family_phi3.name));
+  KVASIR_TRY(ModelConfig c, parse_decoder_config(view, family_phi3.name, {.max_ctx = 4096, .norm_eps = 1e-5}));
   KVASIR_TRY(const int64_t window, view.get_int_or("sliding_window", 0, 0, 1 << 28));
   KVASIR_TRY(c.windows, windows_by_layer(view, c.layers, window));
   return c;

@@ -10,7 +10,7 @@ extern const Family family_qwen2;
 namespace {
 
 Result<ModelConfig> parse_config(const ConfigView& view) {
-  KVASIR_TRY(ModelConfig c, parse_decoder_config(view, family_qwen2.name));
+  KVASIR_TRY(ModelConfig c, parse_decoder_config(view, family_qwen2.name, {.kv_heads = 32, .max_ctx = 32768}));
   KVASIR_TRY(c.windows, parse_switched_windows(view, c.layers));
   c.qkv_bias = true;
   return c;

@@ -14,10 +14,10 @@ using namespace llama;  // its roles
 enum Qwen3Role { kQNorm = kRoles, kKNorm };
 
 Result<ModelConfig> parse_config(const ConfigView& view) {
-  KVASIR_TRY(ModelConfig c, parse_decoder_config(view, family_qwen3.name));
+  constexpr DecoderDefaults kDefaults{.kv_heads = 32, .head_dim = 128, .max_ctx = 32768};
+  KVASIR_TRY(ModelConfig c, parse_decoder_config(view, family_qwen3.name, kDefaults));
   KVASIR_TRY(c.windows, parse_switched_windows(view, c.layers));
-  KVASIR_TRY(c.qkv_bias, view.get_bool_or("attention_bias", false));
-  c.o_bias = c.qkv_bias;
+  KVASIR_CHECK(parse_attention_biases(view, &c));
   return c;
 }
 
