@@ -396,7 +396,8 @@ TEST_F(Quantize, ValuesThatAreNotFiniteAreRefusedForIntegers) {
 
 TEST_F(Quantize, RowOrdersWithoutAWordAreRefused) {
   put(folder_ / "c.json", R"({"model_type": "qwen2", "hidden_size": 48, "intermediate_size": 80,
-"num_hidden_layers": 1, "num_attention_heads": 6, "hidden_act": "silu", "vocab_size": 50, "rope_interleaved": true})");
+"num_hidden_layers": 1, "num_attention_heads": 6, "num_key_value_heads": 6, "hidden_act": "silu", "vocab_size": 50,
+"rope_interleaved": true})");
   ASSERT_TRUE(synthesize({.shape = path("c.json"), .out = folder_ / "m", .dtype = "f32"}));
   EXPECT_THAT(message_of(quantize({.model = path("m"), .out = folder_ / "x.gguf", .type = "f16"})), HasSubstr("order"));
 }
