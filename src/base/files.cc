@@ -2,10 +2,14 @@
 #include "base/files.h"
 
 #include <fcntl.h>
+#include <linux/magic.h>
+#include <sys/sendfile.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <system_error>
 
@@ -51,45 +55,130 @@ Result<void> write_fully(int fd, const fs::path& path, std::span<const std::byte
   return {};
 }
 
-/// Creates a fresh temporary beside `target`; a leftover of an earlier process with our id gets out of the way by
-/// number.
-Result<int> create_temporary(const fs::path& target, fs::path& temporary) {
+fs::path folder_of(const fs::path& path) { return path.has_parent_path() ? path.parent_path() : fs::path("."); }
+
+std::string open_file(int fd) { return fmt::format("/proc/self/fd/{}", fd); }
+
+// A name for a fresh temporary beside `target`, made by `make`, which leaves errno. A leftover of an earlier process
+// with our number gets out of the way by counting.
+template <class Make>
+bool make_temporary(const fs::path& target, fs::path& temporary, TemporaryName& remembered, Make make) {
   constexpr int kTries = 100;
   for (int i = 0; i < kTries; ++i) {
-    temporary = target;
-    temporary += fmt::format(".tmp.{}", ::getpid());
-    if (i > 0) temporary += fmt::format(".{}", i);
-    const int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (fd >= 0) return fd;
-    if (errno != EEXIST) break;
+    temporary = temporary_name(target, i);
+    if (!is_there(temporary)) {
+      remembered = TemporaryName(temporary);  // before it is there, so that a signal finds it
+      if (make(temporary.c_str())) return true;
+      if (errno != EEXIST) break;
+    }
+    errno = EEXIST;
   }
   const int error = errno;
+  remembered.forget();
   temporary.clear();
-  return fail_errno("create", target, error, "choose an output in a folder that exists and can be written");
+  errno = error;
+  return false;
+}
+
+Result<int> create_temporary(const fs::path& target, fs::path& temporary, TemporaryName& remembered) {
+  int fd = -1;
+  const auto make = [&fd](const char* name) {
+    return (fd = ::open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666)) >= 0;
+  };
+  if (!make_temporary(target, temporary, remembered, make))
+    return fail_errno("create", target, errno, "choose an output in a folder that exists and can be written");
+  lock_temporary(fd);
+  return fd;
+}
+
+/// A file of the folder's file system that has no name and can get one later; -1 where there is none.
+int create_unnamed(const fs::path& folder) {
+  const int fd = ::open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0666);
+  if (fd < 0) return -1;
+  if (::access(open_file(fd).c_str(), F_OK) != 0) {  // no /proc, through which it gets its name
+    ::close(fd);
+    return -1;
+  }
+  lock_temporary(fd);
+  return fd;
+}
+
+bool link_unnamed(int fd, const char* name) {
+  return ::linkat(AT_FDCWD, open_file(fd).c_str(), AT_FDCWD, name, AT_SYMLINK_FOLLOW) == 0;
+}
+
+Result<void> copy_all(int from, int to, const fs::path& path) {
+  off_t at = 0;
+  for (;;) {
+    const ssize_t sent = ::sendfile(to, from, &at, kMaxSyscallBytes);
+    if (sent < 0 && errno == EINTR) continue;
+    if (sent < 0) return fail_errno("write", path, errno);
+    if (sent == 0) return {};
+  }
+}
+
+// EINVAL: a device or a pipe, which has no disk behind it.
+Result<void> sync_file(int fd, const fs::path& path) {
+  if (::fsync(fd) == 0 || errno == EINVAL || errno == EROFS) return {};
+  return fail_errno("flush", path, errno);
 }
 
 /// The rename itself reaches the disk only with its folder; some file systems cannot sync one, and that is no error.
 void sync_folder_of(const fs::path& path) {
-  const fs::path folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
-  const int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const int fd = ::open(folder_of(path).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) return;
   static_cast<void>(::fsync(fd));
   ::close(fd);
 }
 
+FileStamp stamp_of(const struct stat& info) {
+  constexpr int64_t kSecond = 1'000'000'000;
+  return {.device = info.st_dev,
+          .inode = info.st_ino,
+          .bytes = static_cast<uint64_t>(info.st_size),
+          .modified_ns = info.st_mtim.tv_sec * kSecond + info.st_mtim.tv_nsec,
+          .changed_ns = info.st_ctim.tv_sec * kSecond + info.st_ctim.tv_nsec};
+}
+
 }  // namespace
+
+bool is_there(const fs::path& path) {
+  struct stat info;
+  return ::lstat(path.c_str(), &info) == 0;
+}
+
+std::optional<Error> dangling_link(const fs::path& path) {
+  std::error_code ec;
+  if (!fs::is_symlink(fs::symlink_status(path, ec)) || fs::status(path, ec).type() != fs::file_type::not_found)
+    return std::nullopt;
+  constexpr int kMostHops = 40;  // the system's own limit
+  fs::path at = path, to = fs::read_symlink(path, ec);
+  for (int hop = 0; hop < kMostHops && !ec; ++hop) {
+    const fs::path next = at.parent_path() / to;
+    if (!fs::is_symlink(fs::symlink_status(next, ec))) break;
+    at = next;
+    to = fs::read_symlink(next, ec);
+  }
+  return Error{fmt::format("a link to {}, which does not exist", to.string()), path.string(),
+               "put the file back there, or download it again"};
+}
 
 // O_NONBLOCK keeps a pipe from hanging the open.
 Result<InputFile> InputFile::open(const fs::path& path) {
   InputFile file;
   file.path_ = path;
   file.fd_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (file.fd_ < 0) return fail_errno("open", path, errno);
+  if (file.fd_ < 0) {
+    const int error = errno;
+    if (auto dangling = dangling_link(path)) return tl::unexpected(std::move(*dangling));
+    return fail_errno("open", path, error);
+  }
   struct stat info;
   if (::fstat(file.fd_, &info) != 0) return fail_errno("stat", path, errno);
   if (S_ISDIR(info.st_mode)) return fail_errno("read", path, EISDIR, "name a file inside the folder");
   if (!S_ISREG(info.st_mode)) return fail("not a regular file", path.string());
   file.size_ = static_cast<size_t>(info.st_size);
+  file.opened_as_ = stamp_of(info);
   return file;
 }
 
@@ -97,11 +186,30 @@ InputFile& InputFile::operator=(InputFile&& other) noexcept {
   std::swap(path_, other.path_);
   std::swap(fd_, other.fd_);
   std::swap(size_, other.size_);
+  std::swap(opened_as_, other.opened_as_);
   return *this;
 }
 
 InputFile::~InputFile() {
   if (fd_ >= 0) ::close(fd_);
+}
+
+Result<FileStamp> InputFile::stamp() const {
+  struct stat info;
+  if (::fstat(fd_, &info) != 0) return fail_errno("stat", path_, errno);
+  return stamp_of(info);
+}
+
+// Local file systems of Linux, and those that lie on one.
+bool InputFile::keeps_change_time() const {
+  constexpr unsigned kZfs = 0x2fc12fc1, kBcachefs = 0xca451a4e;  // not in Linux's own list
+  constexpr std::array<unsigned, 11> kKnown{
+      EXT4_SUPER_MAGIC, XFS_SUPER_MAGIC, BTRFS_SUPER_MAGIC, F2FS_SUPER_MAGIC,     OVERLAYFS_SUPER_MAGIC,
+      TMPFS_MAGIC,      RAMFS_MAGIC,     SQUASHFS_MAGIC,    EROFS_SUPER_MAGIC_V1, kZfs,
+      kBcachefs};
+  struct statfs info;
+  if (opened_as_.changed_ns == 0 || ::fstatfs(fd_, &info) != 0) return false;
+  return std::find(kKnown.begin(), kKnown.end(), static_cast<unsigned>(info.f_type)) != kKnown.end();
 }
 
 Result<void> InputFile::check_size() const {
@@ -141,7 +249,12 @@ Result<AtomicFile> AtomicFile::create(const fs::path& path) {
     if (file.fd_ < 0) return fail_errno("write", path, errno);
     return file;
   }
-  KVASIR_TRY(file.fd_, create_temporary(file.target_, file.temporary_));
+  for (const fs::path& leftover : leftovers_of(file.target_)) ::unlink(leftover.c_str());
+  file.fd_ = create_unnamed(folder_of(file.target_));
+  file.unnamed_ = file.fd_ >= 0;
+  if (!file.unnamed_) {
+    KVASIR_TRY(file.fd_, create_temporary(file.target_, file.temporary_, file.remembered_));
+  }
   return file;
 }
 
@@ -154,6 +267,8 @@ AtomicFile& AtomicFile::operator=(AtomicFile&& other) noexcept {
   discard();
   target_ = std::exchange(other.target_, {});
   temporary_ = std::exchange(other.temporary_, {});
+  remembered_ = std::move(other.remembered_);
+  unnamed_ = std::exchange(other.unnamed_, false);
   fd_ = std::exchange(other.fd_, -1);
   buffer_ = std::exchange(other.buffer_, {});
   return *this;
@@ -163,6 +278,7 @@ void AtomicFile::discard() {
   if (fd_ >= 0) ::close(std::exchange(fd_, -1));
   if (!temporary_.empty()) ::unlink(temporary_.c_str());
   temporary_.clear();
+  remembered_.forget();
 }
 
 // Always in whole buffers at multiples of their size: the page cache then holds the file in large pieces, from which it
@@ -184,15 +300,36 @@ Result<void> AtomicFile::flush() {
   return written;
 }
 
-Result<void> AtomicFile::commit() {
-  if (fd_ < 0) return fail("the output is already finished", target_.string());
+// A link cannot replace what is there, so it is made beside that and renamed. Where links are forbidden the bytes are
+// copied: a long run's work is worth it.
+Result<void> AtomicFile::name_unnamed() {
+  if (link_unnamed(fd_, target_.c_str())) return {};
+  const bool taken = errno == EEXIST;
+  const auto link = [this](const char* name) { return link_unnamed(fd_, name); };
+  if (taken && make_temporary(target_, temporary_, remembered_, link)) return {};
+  KVASIR_TRY(const int copy, create_temporary(target_, temporary_, remembered_));
+  auto done = copy_all(fd_, copy, target_);
+  if (done) done = sync_file(copy, target_);
+  ::close(std::exchange(fd_, copy));
+  return done;
+}
+
+Result<void> AtomicFile::sync() {
   KVASIR_CHECK(flush());
-  const bool unsyncable = ::fsync(fd_) != 0;  // EINVAL: a device or a pipe, which has no disk behind it
-  if (unsyncable && errno != EINVAL && errno != EROFS) return fail_errno("flush", target_, errno);
+  return sync_file(fd_, target_);
+}
+
+Result<void> AtomicFile::commit(const fs::path& as) {
+  if (fd_ < 0) return fail("the output is already finished", target_.string());
+  if (!as.empty()) target_ = as;
+  KVASIR_CHECK(sync());
+  if (unnamed_) KVASIR_CHECK(name_unnamed());
   if (::close(std::exchange(fd_, -1)) != 0) return fail_errno("close", target_, errno);
-  if (temporary_.empty()) return {};
-  if (::rename(temporary_.c_str(), target_.c_str()) != 0) return fail_errno("rename to", target_, errno);
+  if (!temporary_.empty() && ::rename(temporary_.c_str(), target_.c_str()) != 0)
+    return fail_errno("rename to", target_, errno);
+  if (!unnamed_ && temporary_.empty()) return {};
   temporary_.clear();
+  remembered_.forget();
   sync_folder_of(target_);
   return {};
 }

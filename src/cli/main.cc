@@ -1,5 +1,6 @@
 // kvasir: one program, one file per command. `kvasir MODEL ...` is `kvasir run MODEL ...`.
 #include <fcntl.h>
+#include <signal.h>
 
 #include <cerrno>
 #include <cstdio>
@@ -10,6 +11,7 @@
 
 #include <fmt/format.h>
 
+#include "base/temporaries.h"
 #include "cli/cli.h"
 #include "cli/printable.h"
 
@@ -43,6 +45,19 @@ int report(const Error& error) {
 void keep_standard_streams() {
   for (int fd : {0, 1, 2})
     if (fcntl(fd, F_GETFD) < 0 && errno == EBADF) (void)open("/dev/null", O_RDONLY);
+}
+
+// Ended by the signal itself after all, so that whoever waits for us sees which one it was.
+void end_by(int signal_number) {
+  remove_temporaries();
+  signal(signal_number, SIG_DFL);
+  raise(signal_number);
+}
+
+// What a signal that ends the program would leave half done. One that is ignored (nohup) stays so.
+void clean_up_on_signals() {
+  for (const int number : {SIGHUP, SIGINT, SIGQUIT, SIGPIPE, SIGTERM, SIGXCPU, SIGXFSZ})
+    if (const auto before = signal(number, end_by); before != SIG_DFL) signal(number, before);
 }
 
 int output_done(int code) {
@@ -89,6 +104,7 @@ int main_with(std::vector<std::string> args) {
 
 int main(int argc, char** argv) {
   kvasir::cli::keep_standard_streams();
+  kvasir::cli::clean_up_on_signals();
   try {
     return kvasir::cli::main_with(kvasir::cli::arguments(argc, argv));
   } catch (const std::exception& e) {  // a library's own failure, out of memory for one

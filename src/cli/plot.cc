@@ -5,10 +5,11 @@
 
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
+#include <span>
 
 #include <fmt/format.h>
 
+#include "base/files.h"
 #include "cli/cli.h"
 #include "cli/printable.h"
 
@@ -68,11 +69,9 @@ Result<std::vector<StepSeries>> measure(const std::shared_ptr<const Model>& mode
 
 Result<void> write_csv(const fs::path& path, const std::string& title, const std::string& columns,
                        const std::vector<std::string>& rows) {
-  std::ofstream out(path);
-  out << "# " << printable(title) << "\n# " << columns << '\n';
-  for (const std::string& row : rows) out << row << '\n';
-  if (!out.flush()) return fail("cannot be written", path.string(), "a folder with free space");
-  return {};
+  std::string text = fmt::format("# {}\n# {}\n", printable(title), columns);
+  for (const std::string& row : rows) text += row + '\n';
+  return write_file_atomically(path, std::as_bytes(std::span(text)));
 }
 
 Result<void> gnuplot(const fs::path& folder, const std::string& script) {

@@ -1,12 +1,16 @@
-// Writing a synthetic model folder: into a temporary folder beside it, tensor by tensor, renamed when complete.
+// Writing a synthetic model folder: the weights tensor by tensor, then a temporary folder beside it, renamed when
+// complete.
 #include "engine/synth.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <set>
 #include <system_error>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -90,21 +94,31 @@ Result<void> clear_target(const fs::path& out, bool force, bool remove) {
   return {};
 }
 
+/// The folder as it is put together, from files that are whole already: it is seen for a moment only. What a process
+/// that was killed in that moment has left goes first.
 class TempFolder {
  public:
   static Result<TempFolder> create(const fs::path& beside) {
-    fs::path path = beside;
-    path += fmt::format(".tmp.{}", ::getpid());
+    for (const fs::path& leftover : leftovers_of(beside)) remove_ours(leftover);
+    TempFolder folder(temporary_name(beside));
     std::error_code ec;
-    if (fs::create_directory(path, ec)) return TempFolder(std::move(path));
-    return fail("cannot be created: " + (ec ? ec.message() : path.string() + " is in the way"), beside.string(),
-                "an output in a folder that exists and can be written");
+    if (!fs::create_directory(folder.path(), ec))
+      return fail("cannot be created: " + (ec ? ec.message() : folder.path_.string() + " is in the way"),
+                  beside.string(), "an output in a folder that exists and can be written");
+    folder.made_ = true;
+    folder.lock_ = ::open(folder.path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (folder.lock_ >= 0) lock_temporary(folder.lock_);
+    return folder;
   }
-  TempFolder(TempFolder&& other) noexcept : path_(std::move(other.path_)) { other.path_.clear(); }
+  TempFolder(TempFolder&& other) noexcept
+      : path_(std::move(other.path_)),
+        names_(std::move(other.names_)),
+        made_(std::exchange(other.made_, false)),
+        lock_(std::exchange(other.lock_, -1)) {}
   TempFolder& operator=(TempFolder&&) = delete;
   ~TempFolder() {
-    std::error_code ec;
-    if (!path_.empty()) fs::remove_all(path_, ec);
+    if (made_) remove_ours(path_);
+    if (lock_ >= 0) ::close(lock_);
   }
 
   const fs::path& path() const { return path_; }
@@ -112,13 +126,27 @@ class TempFolder {
     std::error_code ec;
     fs::rename(path_, target, ec);
     if (ec) return fail("cannot be renamed to: " + ec.message(), target.string(), "another name");
-    path_.clear();
+    made_ = false;
     return {};
   }
 
  private:
-  explicit TempFolder(fs::path path) : path_(std::move(path)) {}
+  explicit TempFolder(fs::path path) : path_(std::move(path)) {
+    for (const std::string_view file : kFiles) names_.emplace_back(path_ / file);
+    names_.emplace_back(path_);
+  }
+
+  // Never what another program put there.
+  static void remove_ours(const fs::path& folder) {
+    std::error_code ec;
+    for (const std::string_view file : kFiles) fs::remove(folder / file, ec);
+    fs::remove(folder, ec);
+  }
+
   fs::path path_;
+  std::vector<TemporaryName> names_;
+  bool made_ = false;
+  int lock_ = -1;
 };
 
 Result<void> check_space(const fs::path& folder, const fs::path& out, uint64_t bytes) {
@@ -131,8 +159,9 @@ Result<void> check_space(const fs::path& folder, const fs::path& out, uint64_t b
 
 // ---- what is written ----------------------------------------------------------------------------------------------
 
-Result<void> write_weights(const fs::path& path, const std::vector<Tensor>& tensors, const Codec& codec,
-                           const SynthOptions& options) {
+// All but the last step, which gives it its name.
+Result<SafetensorsWriter> write_weights(const fs::path& path, const std::vector<Tensor>& tensors, const Codec& codec,
+                                        const SynthOptions& options) {
   std::vector<TensorDecl> decls;
   uint64_t all = 0, done = 0;
   for (const Tensor& t : tensors) {
@@ -157,7 +186,7 @@ Result<void> write_weights(const fs::path& path, const std::vector<Tensor>& tens
       if (options.progress) options.progress(done, all);
     }
   }
-  return writer.finish();
+  return writer;
 }
 
 Result<void> write_text(const fs::path& path, const std::string& text) {
@@ -177,12 +206,16 @@ Result<void> synthesize_checked(const SynthOptions& options) {
   if (!out.has_filename()) out = out.parent_path();
   if (options.out.empty() || out.empty()) return fail("no output folder is named", "OUT", "a folder to make");
   KVASIR_CHECK(clear_target(out, options.force, false));
+  fs::path beside = out;  // in the same file system, and without a name where that can be
+  beside += ".safetensors";
+  KVASIR_TRY(SafetensorsWriter weights,
+             write_weights(beside, list_tensors(*description.family, config), *find_codec(type.name), options));
+  KVASIR_CHECK(weights.sync());
+  const std::string tokenizer = config.vocab >= 256 ? synth_tokenizer_json(config.vocab) : std::string();
   KVASIR_TRY(TempFolder folder, TempFolder::create(out));
   KVASIR_CHECK(write_text(folder.path() / "config.json", json));
-  if (config.vocab >= 256)
-    KVASIR_CHECK(write_text(folder.path() / "tokenizer.json", synth_tokenizer_json(config.vocab)));
-  KVASIR_CHECK(write_weights(folder.path() / "model.safetensors", list_tensors(*description.family, config), *find_codec(type.name),
-                             options));
+  if (!tokenizer.empty()) KVASIR_CHECK(write_text(folder.path() / "tokenizer.json", tokenizer));
+  KVASIR_CHECK(weights.finish(folder.path() / "model.safetensors"));
   KVASIR_CHECK(clear_target(out, options.force, true));
   return folder.become(out);
 }

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -12,13 +13,28 @@
 namespace kvasir {
 namespace fs = std::filesystem;
 
+namespace {
+
+// Another file may have the name by now.
+int open_direct(const InputFile& file) {
+  const int fd = ::open(file.path().c_str(), O_RDONLY | O_CLOEXEC | O_DIRECT | O_NONBLOCK);
+  struct stat info;
+  if (fd < 0) return -1;
+  if (::fstat(fd, &info) == 0 && info.st_dev == file.opened_as().device && info.st_ino == file.opened_as().inode)
+    return fd;
+  ::close(fd);
+  return -1;
+}
+
+}  // namespace
+
 Result<std::shared_ptr<MappedFile>> MappedFile::open(const fs::path& path) {
   KVASIR_TRY(InputFile input, InputFile::open(path));
   const size_t size = input.size();
   if (size == 0) return fail("the file is empty", path.string(), "download or write it again");
   void* data = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, input.fd(), 0);
   if (data == MAP_FAILED) return fail_errno("map", path, errno);
-  const int direct = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_DIRECT);
+  const int direct = open_direct(input);
   std::shared_ptr<MappedFile> file(new MappedFile(std::move(input), direct, static_cast<const std::byte*>(data)));
   own_range(data, size, Owner::weights);
   return file;

@@ -26,6 +26,7 @@ class MappedFile {
 
   std::span<const std::byte> bytes() const { return {data_, size_}; }
   const std::filesystem::path& path() const { return file_.path(); }
+  const InputFile& file() const { return file_; }
 
   /// InputFile::read_at, which does not touch the mapping.
   Result<void> read_at(uint64_t offset, std::span<std::byte> out) const { return file_.read_at(offset, out); }

@@ -73,13 +73,12 @@ Result<TensorDir> open_shards(const fs::path& folder) {
 }
 
 Result<TensorDir> open_folder(const fs::path& folder) {
-  std::error_code ignored;
-  if (fs::exists(folder / kSingle, ignored)) {
+  if (is_there(folder / kSingle)) {
     TensorDir dir;
     KVASIR_CHECK(add_file(dir, folder / kSingle));
     return dir;
   }
-  if (fs::exists(folder / kIndex, ignored)) return open_shards(folder);
+  if (is_there(folder / kIndex)) return open_shards(folder);
   return fail(fmt::format("neither {} nor {} is in this folder", kSingle, kIndex), folder.string(),
               "save the model as safetensors");
 }

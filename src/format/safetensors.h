@@ -34,7 +34,10 @@ class SafetensorsWriter {
  public:
   Result<void> create(const std::filesystem::path& path, std::vector<TensorDecl> tensors);
   Result<void> write(std::span<const std::byte> bytes);
-  Result<void> finish();
+  /// Flushes to the disk what is written so far, so that finish() takes no time.
+  Result<void> sync();
+  /// `as`: another name than `path`, of the same file system.
+  Result<void> finish(const std::filesystem::path& as = {});
 
  private:
   std::optional<AtomicFile> file_;

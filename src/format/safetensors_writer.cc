@@ -86,7 +86,12 @@ Result<void> SafetensorsWriter::write(std::span<const std::byte> bytes) {
   return {};
 }
 
-Result<void> SafetensorsWriter::finish() {
+Result<void> SafetensorsWriter::sync() {
+  if (!file_) return fail("no output is open", path_);
+  return file_->sync();
+}
+
+Result<void> SafetensorsWriter::finish(const std::filesystem::path& as) {
   if (!file_) return fail("no output is open", path_);
   if (written_ != total_) {
     const auto at = static_cast<size_t>(std::upper_bound(ends_.begin(), ends_.end(), written_) - ends_.begin());
@@ -94,7 +99,7 @@ Result<void> SafetensorsWriter::finish() {
         fmt::format("{} of {} bytes written, the next is in tensor {}", written_, total_, in_quotes(tensors_[at].name)),
         path_);
   }
-  auto done = file_->commit();
+  auto done = file_->commit(as);
   file_.reset();
   return done;
 }
