@@ -71,8 +71,9 @@ class Model {
   const std::shared_ptr<const Tokenizer>& tokenizer() const { return tokenizer_; }
   /// From generation_config.json where there is one.
   const SamplingParams& sampling_defaults() const { return sampling_; }
-  /// XXH3-128 of config and weights, 32 hex digits. Reads all weights the first time; remembered for files that have
-  /// not changed (path, size, time, inode) in $XDG_CACHE_HOME/kvasir or ~/.cache/kvasir.
+  /// XXH3-128 of config and weights, 32 hex digits. Reads all weights the first time; remembered in
+  /// $XDG_CACHE_HOME/kvasir or ~/.cache/kvasir for files that cannot have changed since (docs/models.md). Errors: weights
+  /// that are not in memory have changed on the disk since the model was opened.
   Result<std::string> fingerprint() const;
 
   const Network& network() const { return *network_; }
@@ -99,7 +100,7 @@ class Model {
   SamplingParams sampling_;
   ModelInfo info_;
   std::vector<std::string> files_;
-  mutable std::string fingerprint_;
+  mutable std::string fingerprint_, stamps_;  // and the state of the files that it is known to be of
 };
 
 /// The tokenizer alone, of a model (by path or name) or of a tokenizer file: tokenizer.json, tokenizer.model, .gguf.

@@ -40,14 +40,18 @@ int64_t stored_row(int64_t r, int pair_dim) {
   return r - in_group + 2 * (in_group % half) + in_group / half;
 }
 
-// A tensor's bytes as its file has them, some of its rows at a time.
+// A tensor's bytes as its file has them, some of its rows at a time. What is in memory is read there: the file may have
+// changed since. Otherwise from the file, so that a model of any size is hashed in little memory.
 struct Stored {
   const TensorDir& dir;
+  const WeightSource& source;
   const TensorInfo& info;
   size_t row_bytes;
 
   Result<void> read(int64_t row, std::span<std::byte> out) const {
-    return read_tensor(dir, info, static_cast<uint64_t>(row) * row_bytes, out);
+    const uint64_t begin = static_cast<uint64_t>(row) * row_bytes;
+    if (source.mode() == WeightMode::resident) return source.copy(info, begin, out);
+    return read_tensor(dir, info, begin, out);
   }
 };
 
@@ -87,11 +91,11 @@ Result<void> add_rows(const Stored& stored, int64_t rows, int pair_dim, Hash& ha
   return {};
 }
 
-// The bytes in the order in which a Hugging Face folder holds them, whatever the file's own order is. From the file in
-// every mode, so that a model of any size is hashed in little memory.
-Result<void> add_matrix(const TensorDir& dir, const TensorInfo& info, const Matrix& m, Hash& hash) {
+// The bytes in the order in which a Hugging Face folder holds them, whatever the file's own order is.
+Result<void> add_matrix(const TensorDir& dir, const WeightSource& source, const TensorInfo& info, const Matrix& m,
+                        Hash& hash) {
   const int64_t rows = m.conv1d ? m.cols : m.rows, cols = m.conv1d ? m.rows : m.cols;
-  const Stored stored{dir, info, m.row_bytes()};
+  const Stored stored{dir, source, info, m.row_bytes()};
   if (info.transposed && m.codec->block_elems == 1)
     return add_transposed(stored, rows, cols, static_cast<size_t>(m.codec->block_bytes), hash);
   return add_rows(stored, rows, m.pair_dim, hash);
@@ -115,7 +119,7 @@ Result<std::string> Network::fingerprint() const {
       const Matrix& m = group.matrices[i];
       const TensorInfo* info = group.infos[i];
       hash.add(fmt::format("{} {} {}x{}\n", group.names[i], info != nullptr ? m.codec->name : "f32", m.rows, m.cols));
-      if (info != nullptr) KVASIR_CHECK(add_matrix(*dir_, *info, m, hash));
+      if (info != nullptr) KVASIR_CHECK(add_matrix(*dir_, *source_, *info, m, hash));
       add_vector(group.vectors[i], group.vector_pairs[i], hash);
     }
   return hash.hex();

@@ -60,8 +60,10 @@ class Network {
   size_t weights_bytes() const;
   /// Bytes of the largest layer's matrices.
   size_t largest_layer_bytes() const;
-  /// XXH3-128 over config and tensors in name order, 32 hex digits; reads all weights.
+  /// XXH3-128 over config and tensors in name order, 32 hex digits, of the weights that passes use: those in memory, or
+  /// else the files'.
   Result<std::string> fingerprint() const;
+  const TensorDir& tensors() const { return *dir_; }
 
   struct Output {
     std::vector<float> logits;  ///< [wanted tokens over all items][vocab]

@@ -16,6 +16,7 @@
 #include "engine/fingerprint_store.h"
 #include "engine/memory_plan.h"
 #include "engine/model_files.h"
+#include "format/gguf.h"
 
 namespace kvasir {
 namespace fs = std::filesystem;
@@ -58,10 +59,11 @@ std::vector<fs::path> model_folders() {
 
 Result<std::string> find_model(const std::string& name) {
   std::error_code ec;
+  if (auto dangling = dangling_link(name)) return tl::unexpected(std::move(*dangling));
   if (fs::exists(name, ec)) return name;
   if (name.find('/') == std::string::npos)
     for (const fs::path& folder : model_folders())
-      if (fs::exists(folder / name / "config.json", ec) || fs::is_regular_file(folder / name, ec))
+      if (is_there(folder / name / "config.json") || fs::is_regular_file(folder / name, ec))
         return fs::weakly_canonical(folder / name, ec).string();
   return fail("no such model", name, "a path, or the name of a model that ships with Kvasir: tales, tales-gpt2");
 }
@@ -74,7 +76,7 @@ Result<std::shared_ptr<const Tokenizer>> open_tokenizer(const std::string& name_
     if (!file.empty()) return open_tokenizer_file(file, std::nullopt);
     return fail("the folder has no tokenizer", path.string(), "one with a tokenizer.json or a tokenizer.model");
   }
-  if (path.extension() != ".bin") return open_tokenizer_file(path, std::nullopt);
+  if (path.extension() != ".bin" || is_gguf(path)) return open_tokenizer_file(path, std::nullopt);
   KVASIR_TRY(const ModelFiles files, read_model_files(path));
   KVASIR_TRY(const int64_t vocab, files.config.get_int("vocab_size", 1, 1 << 24));
   if (files.tokenizer.empty()) return fail("no tokenizer lies beside this model", path.string(), "a tokenizer.bin");
@@ -149,15 +151,32 @@ Result<void> Model::load_weights(const Family& family, const ModelConfig& config
   return {};
 }
 
+// Weights in memory are what they are. Others are the files', which may change at any time: it holds for one state of
+// them, and another state must turn out to be the same weights.
 Result<std::string> Model::fingerprint() const {
   static std::mutex mutex;
   const std::lock_guard lock(mutex);
-  if (!fingerprint_.empty()) return fingerprint_;
-  const std::string key = fingerprint_key(files_, network_->config().canonical());
-  if (auto known = remembered_fingerprint(key)) return fingerprint_ = *known;
-  KVASIR_TRY(fingerprint_, network_->fingerprint());
-  remember_fingerprint(key, fingerprint_);
-  return fingerprint_;
+  const TensorDir& files = network_->tensors();
+  const bool in_memory = network_->source().mode() == WeightMode::resident, known = !fingerprint_.empty();
+  if (in_memory && known) return fingerprint_;
+  KVASIR_TRY(std::string now, stamps_now(files));
+  if (known && now == stamps_) return fingerprint_;
+  const bool as_opened = now == stamps_opened(files);
+  const auto changed = fail("the model's files were changed while they are in use", info_.path,
+                            "start again; to change files in use, put new ones in their place");
+  if (!in_memory && !known && !as_opened) return changed;
+  const FingerprintKey key = fingerprint_key(files, network_->config().canonical());
+  std::optional<std::string> found = as_opened ? remembered_fingerprint(key) : std::nullopt;
+  if (!found) {
+    const int64_t begun = file_clock_ns();
+    KVASIR_TRY(found, network_->fingerprint());
+    KVASIR_TRY(const std::string after, stamps_now(files));
+    if (!in_memory && after != now) return changed;
+    if (as_opened && after == now) remember_fingerprint(key, *found, begun);
+  }
+  if (known && *found != fingerprint_) return changed;
+  stamps_ = std::move(now);
+  return fingerprint_ = std::move(*found);
 }
 
 }  // namespace kvasir

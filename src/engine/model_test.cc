@@ -1,8 +1,11 @@
 // Opening models: what is found, what is refused and by which words, the fingerprint and where it is remembered.
 #include <kvasir/model.h>
+#include <xxhash.h>
 
 #include <fstream>
 #include <set>
+
+#include <fmt/format.h>
 
 #include "base/rss.h"
 #include "base/system.h"
@@ -185,7 +188,9 @@ TEST(Fingerprint, IsRememberedUntilTheFileChanges) {
   std::string text = tiny::slurp(stored[0]);
   ASSERT_NE(text.find(expected), std::string::npos);
   const std::string other(32, 'a');
-  tiny::put(stored[0], text.replace(text.find(expected), 32, other));
+  // As of a later day: what was computed right after the file was written is not believed.
+  text = text.substr(0, text.find('\n') + 1) + other + "\n9000000000000000000\n";
+  tiny::put(stored[0], text += fmt::format("{:016x}\n", XXH3_64bits(text.data(), text.size())));
   EXPECT_EQ(fingerprint(folder / "model", "resident"), other) << "taken from the file, whatever the mode";
   tiny::put(stored[0], "another model\n" + other + "\n");
   EXPECT_EQ(fingerprint(folder / "model", "mapped"), expected) << "a file that is not about these weights";

@@ -55,7 +55,7 @@ class WeightSource {
   virtual Result<std::span<const std::byte* const>> acquire(int group, int next, ThreadPool& pool) = 0;
   /// Ends the use of what acquire(group) gave. Once per acquire.
   virtual void release(int group) = 0;
-  /// Copies bytes of one of WeightUse::tables, from `begin` on.
+  /// Copies bytes of one of WeightUse::tables, from `begin` on; of any tensor where all are resident.
   virtual Result<void> copy(const TensorInfo& table, uint64_t begin, std::span<std::byte> out) const = 0;
 
   /// Bytes of memory held by the source itself now; 0 when the pages belong to the file.

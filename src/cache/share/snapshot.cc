@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <charconv>
 #include <cstring>
 
 #include <fmt/format.h>
@@ -89,13 +90,22 @@ class TotalSum {
   std::vector<uint64_t> sums_;
 };
 
-std::vector<std::byte> header_bytes(const SnapshotHeader& h) {
+Result<uint64_t> parse_hex(std::string_view digits) {
+  uint64_t number = 0;
+  const auto end = std::from_chars(digits.data(), digits.data() + digits.size(), number, 16);
+  if (digits.size() == 16 && end.ec == std::errc() && end.ptr == digits.data() + digits.size()) return number;
+  return fail("not a fingerprint of 32 hex digits", std::string(digits));
+}
+
+Result<std::vector<std::byte>> header_bytes(const SnapshotHeader& h) {
+  const std::string_view fingerprint = h.fingerprint;
+  if (fingerprint.size() != 32) return fail("not a fingerprint of 32 hex digits", h.fingerprint);
   Fixed fixed{};
   std::copy(std::begin(kSnapshotMagic), std::end(kSnapshotMagic), fixed.magic);
   fixed.format_version = kFormatVersion;
   fixed.numerics_version = h.numerics_version;
-  fixed.fingerprint_high = std::stoull(h.fingerprint.substr(0, 16), nullptr, 16);
-  fixed.fingerprint_low = std::stoull(h.fingerprint.substr(16), nullptr, 16);
+  KVASIR_TRY(fixed.fingerprint_high, parse_hex(fingerprint.substr(0, 16)));
+  KVASIR_TRY(fixed.fingerprint_low, parse_hex(fingerprint.substr(16)));
   kv_type_name(*h.shape.k, h.shape.rotate_k).copy(fixed.k, kTypeName);
   kv_type_name(*h.shape.v, h.shape.rotate_v).copy(fixed.v, kTypeName);
   fixed.layers = static_cast<uint32_t>(h.shape.layers);
@@ -171,6 +181,7 @@ Result<void> save_snapshot(const std::filesystem::path& path, const Layout& cach
   SnapshotHeader header{
       kNumericsVersion, fingerprint, cache.shape(), {}, cache.coverage(), {tokens.begin(), tokens.end()}};
   for (int layer = 0; layer < layers; ++layer) header.oldest.push_back(std::min(cache.oldest(layer), header.positions));
+  KVASIR_TRY(const std::vector<std::byte> first, header_bytes(header));
   KVASIR_TRY(AtomicFile file, AtomicFile::create(path));
   TotalSum total;
   const auto write_part = [&](const std::vector<std::byte>& bytes, uint64_t seed) -> Result<void> {
@@ -179,7 +190,7 @@ Result<void> save_snapshot(const std::filesystem::path& path, const Layout& cach
     KVASIR_CHECK(file.write(bytes));
     return file.write(bytes_of(sum));
   };
-  KVASIR_CHECK(write_part(header_bytes(header), 0));
+  KVASIR_CHECK(write_part(first, 0));
   std::vector<std::vector<Tile>> tiles(static_cast<size_t>(layers));
   for (int layer = 0; layer < layers; ++layer) cache.tiles(layer, header.positions, &tiles[static_cast<size_t>(layer)]);
   std::vector<std::byte> block;
