@@ -87,7 +87,7 @@ Result<void> read_gguf(const fs::path& path, Inspection* out) {
 
 Result<void> read_file(const fs::path& path, Inspection* out) {
   std::error_code ec;
-  if (path.extension() == ".gguf") return read_gguf(path, out);
+  if (is_gguf(path) || path.extension() == ".gguf") return read_gguf(path, out);
   if (path.extension() == ".safetensors") {
     out->format = "safetensors";
     KVASIR_TRY(const TensorDir dir, open_safetensors(path));

@@ -22,11 +22,10 @@ Result<ModelFiles> read_folder(const fs::path& folder) {
   files.format = "safetensors";
   KVASIR_TRY(files.config_file, ConfigView::read(folder / "config.json"));
   files.config = text_config(*files.config_file);
-  std::error_code ec;
-  if (fs::exists(folder / "adapter_config.json", ec))
+  if (is_there(folder / "adapter_config.json"))
     return fail("adapters (adapter_config.json) are not supported", folder.string(), "the merged model");
   KVASIR_TRY(files.tensors, open_safetensors(folder));
-  if (fs::exists(folder / "generation_config.json", ec)) {
+  if (is_there(folder / "generation_config.json")) {
     KVASIR_TRY(files.generation, ConfigView::read(folder / "generation_config.json"));
   }
   files.tokenizer = tokenizer_in(folder);
@@ -55,9 +54,8 @@ Result<ModelFiles> read_llama2c(const fs::path& path) {
   files.config = std::move(file.config);
   files.tensors = std::move(file.tensors);
   KVASIR_TRY(const int64_t vocab, files.config.get_int("vocab_size", 1, 1 << 24));
-  std::error_code ec;
   for (const std::string& name : {fmt::format("tok{}.bin", vocab), std::string("tokenizer.bin")})
-    if (fs::exists(path.parent_path() / name, ec)) files.tokenizer = path.parent_path() / name;
+    if (is_there(path.parent_path() / name)) files.tokenizer = path.parent_path() / name;
   return files;
 }
 
@@ -66,8 +64,9 @@ Result<ModelFiles> read_llama2c(const fs::path& path) {
 Result<ModelFiles> read_model_files(const fs::path& path) {
   std::error_code ec;
   if (fs::is_directory(path, ec)) return read_folder(path);
-  if (path.extension() == ".gguf") return read_gguf(path);
+  if (is_gguf(path) || path.extension() == ".gguf") return read_gguf(path);
   if (path.extension() == ".bin") return read_llama2c(path);
+  if (const auto file = InputFile::open(path); !file) return tl::unexpected(file.error());
   return fail("not a model that Kvasir can open", path.string(), "a Hugging Face folder, a .gguf, or a llama2.c .bin");
 }
 
@@ -135,18 +134,18 @@ Result<ModelDescription> describe_config(const ConfigView& file) {
 }
 
 fs::path tokenizer_in(const fs::path& folder) {
-  std::error_code ec;
   for (const char* name : {"tokenizer.json", "tokenizer.model"})
-    if (fs::exists(folder / name, ec)) return folder / name;
+    if (is_there(folder / name)) return folder / name;
   return {};
 }
 
 Result<std::shared_ptr<const Tokenizer>> open_tokenizer_file(const fs::path& path, std::optional<int> vocab) {
+  if (auto dangling = dangling_link(path)) return tl::unexpected(std::move(*dangling));
   const fs::path extension = path.extension();
+  if (is_gguf(path) || extension == ".gguf") return open_gguf_tokenizer(path);
   if (extension == ".json") return Tokenizer::from_json(path);
   // Mistral's are called tokenizer.model.v3 and the like.
   if (path.filename().string().find(".model") != std::string::npos) return Tokenizer::from_sentencepiece(path);
-  if (extension == ".gguf") return open_gguf_tokenizer(path);
   if (extension != ".bin")
     return fail("not a tokenizer that Kvasir can read", path.string(),
                 "a tokenizer.json, a tokenizer.model, a .gguf, or llama2.c's tokenizer.bin");

@@ -37,7 +37,7 @@ struct ModelDescription {
   std::vector<Ignored> ignored;  ///< the tokenizer's not included
 };
 
-/// A Hugging Face folder, a .gguf, or a llama2.c .bin.
+/// A Hugging Face folder, a GGUF file whatever its name, or a llama2.c .bin.
 Result<ModelFiles> read_model_files(const std::filesystem::path& path);
 
 /// The family, the numbers, the sampling. The end-of-text ids of generation_config.json win. Errors: a family, a number
@@ -49,7 +49,7 @@ Result<ModelDescription> describe_config(const ConfigView& file);
 /// The tokenizer's file in a Hugging Face folder; empty when there is none.
 std::filesystem::path tokenizer_in(const std::filesystem::path& folder);
 
-/// By what the file is: .json, .model, .gguf or .bin. A .bin does not know its number of tokens: `vocab` is the
+/// By what the file is: GGUF, else .json, .model or .bin. A .bin does not know its number of tokens: `vocab` is the
 /// model's.
 Result<std::shared_ptr<const Tokenizer>> open_tokenizer_file(const std::filesystem::path& path,
                                                              std::optional<int> vocab);

@@ -14,6 +14,7 @@
 #include "engine/memory_plan.h"
 #include "engine/model_files.h"
 #include "engine/session_shape.h"
+#include "format/gguf.h"
 
 namespace kvasir {
 namespace fs = std::filesystem;
@@ -32,7 +33,7 @@ struct Subject {
   std::vector<Ignored> ignored;
 };
 
-bool is_config_file(const std::string& path) { return fs::path(path).extension() == ".json"; }
+bool is_config_file(const std::string& path) { return fs::path(path).extension() == ".json" && !is_gguf(path); }
 
 size_t elements(const TensorSpec& spec) {
   size_t n = spec.present ? 1 : 0;

@@ -10,6 +10,7 @@
 #include "arch/family.h"
 #include "engine/model_files.h"
 #include "engine/quantize_types.h"
+#include "format/gguf.h"
 #include "format/strict_json.h"
 #include "token/gguf_vocab.h"
 
@@ -300,7 +301,7 @@ void TensorPlan::row(int64_t r, float* out) const {
 }
 
 Result<GgufPlan> plan_gguf(const fs::path& model, const QuantizeOptions& options) {
-  if (model.extension() == ".gguf") return plan_from_gguf(model, options);
+  if (is_gguf(model) || model.extension() == ".gguf") return plan_from_gguf(model, options);
   return FolderPlanner(model, options).run();
 }
 

@@ -15,17 +15,15 @@ Result<int64_t> split_key(const GgufMetadata& metadata, std::string_view key, in
   return value.value_or(absent);
 }
 
-// The name of part `no` (from 0) beside `path`, which must be a part's own name.
+// The name of part `no` (from 0) beside `path`, which must be a part's own name; whatever its ending is.
 Result<fs::path> part_name(const fs::path& path, int64_t no, int64_t count) {
-  const std::string name = path.filename().string();
-  const std::string tail_form = fmt::format("-00001-of-{:05}.gguf", count);
-  const bool long_enough = name.size() > tail_form.size();
-  const size_t cut = long_enough ? name.size() - tail_form.size() : 0;
-  if (!long_enough || name.substr(cut + 6) != tail_form.substr(6) || name[cut] != '-') {
+  constexpr size_t kNumber = 6;  // "-00001"
+  const std::string name = path.filename().string(), total = fmt::format("-of-{:05}", count);
+  const size_t at = name.rfind(total);
+  if (at == name.npos || at <= kNumber || name[at - kNumber] != '-')
     return fail(fmt::format("this is a part of {}, but its name does not end in -NNNNN-of-{:05}.gguf", count, count),
                 path.string(), "give the parts their names back");
-  }
-  return path.parent_path() / fmt::format("{}-{:05}-of-{:05}.gguf", name.substr(0, cut), no + 1, count);
+  return path.parent_path() / fmt::format("{}-{:05}{}", name.substr(0, at - kNumber), no + 1, name.substr(at));
 }
 
 Result<GgufHeader> add_part(const fs::path& path, TensorDir& dir) {
@@ -67,6 +65,13 @@ Result<GgufFile> open_parts(const fs::path& path, int64_t count) {
 }
 
 }  // namespace
+
+bool is_gguf(const fs::path& path) {
+  constexpr std::string_view kMagic = "GGUF";
+  std::string begin(kMagic.size(), '\0');
+  const auto file = InputFile::open(path);
+  return file && file->read_at(0, std::as_writable_bytes(std::span(begin))) && begin == kMagic;
+}
 
 Result<GgufFile> open_gguf(const fs::path& path) {
   GgufFile out;

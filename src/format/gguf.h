@@ -88,7 +88,10 @@ struct GgufHeader {
 };
 Result<GgufHeader> parse_gguf_header(std::span<const std::byte> bytes, const std::string& where);
 
-/// Opens a file; a split one (NAME-00001-of-00003.gguf) with all its parts.
+/// Whether it is one by its first bytes; names mean nothing: blob stores have none that end in .gguf.
+bool is_gguf(const std::filesystem::path& path);
+
+/// Opens a file; a split one (NAME-00001-of-00003.gguf, or another ending) with all its parts.
 Result<GgufFile> open_gguf(const std::filesystem::path& path);
 
 }  // namespace kvasir

@@ -222,6 +222,26 @@ TEST(Gguf, PartsAreOneModelWhicheverIsNamed) {
   EXPECT_THAT(message_of(open_gguf(folder / names[0])), HasSubstr(names[1]));
 }
 
+TEST(Gguf, PartsMayHaveAnyEnding) {
+  for (const std::string ending : {".GGUF", "", ".part.gguf"}) {
+    const TempFolder folder;
+    for (uint16_t i = 0; i < 2; ++i)
+      put(folder / ("m-0000" + std::to_string(i + 1) + "-of-00002" + ending),
+          part(i, 2, std::string(1, static_cast<char>('a' + i)), 2).data);
+    const auto file = open_gguf(folder / ("m-00002-of-00002" + ending));
+    EXPECT_TRUE(file) << message_of(file);
+  }
+}
+
+TEST(Gguf, IsKnownByItsFirstBytes) {
+  const TempFolder folder;
+  put(folder / "sha256-0123", part(0, 1, "a", 1).data);
+  put(folder / "short.gguf", "GGU");
+  put(folder / "bytes.gguf", "ggml, not GGUF");
+  EXPECT_TRUE(is_gguf(folder / "sha256-0123"));
+  for (const char* name : {"short.gguf", "bytes.gguf", "absent", "."}) EXPECT_FALSE(is_gguf(folder / name)) << name;
+}
+
 TEST(Gguf, PartsThatDoNotFitAreRefused) {
   const TempFolder folder;
   put(folder / "alone.gguf", part(0, 2, "a").data);
