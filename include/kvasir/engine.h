@@ -95,6 +95,8 @@ class Session {
   int can_take_back() const;
   /// Forgets everything, keeps the memory.
   void clear();
+  /// Gives back the memory that it can, not its tokens: the next step computes again what they need.
+  void release();
   CacheStats cache_stats() const;
 
  private:
@@ -104,6 +106,8 @@ class Session {
   static Result<Session> open(std::shared_ptr<const Model> model, const LayoutInfo& layout, const CacheShape& shape);
   /// Holds `tokens`, which `cache` begins with; or nothing, and says so.
   bool become(const std::shared_ptr<const Layout>& cache, std::span<const int> tokens);
+  /// What its context may take is promised by the budgets.
+  Result<void> promise(const LayoutInfo& layout, const CacheShape& shape);
   /// truncate(), but where the cache cannot go back it is emptied, and what it held is computed again when needed.
   void take_back(int length);
   std::shared_ptr<const Model> model_;
@@ -151,6 +155,8 @@ class Engine {
   /// Appends every feed's tokens to its session, in chunks, all feeds in the same passes. On error the sessions are as
   /// they were. Errors: no tokens, an id out of range, more tokens than fit the context (both numbers are named).
   Result<void> step(std::span<const Feed> feeds, StepOutput* out);
+  /// Takes the KV memory that a step with this feed needs, ahead of it. On error nothing has changed. Errors: no room.
+  Result<void> make_room(const Feed& feed);
   /// One prompt: step() with one feed.
   Result<void> prefill(Session& session, std::span<const int> tokens, StepOutput* out);
   /// One token for each of B sessions, of any lengths; out->logits is [B][vocab].

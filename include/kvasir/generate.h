@@ -53,6 +53,7 @@ struct Generation {
   int differs = -1;               ///< of a whole text: the session's first token that it does not have, -1 for none
   int guessed = 0, accepted = 0;  ///< tokens, by GenerateOptions::lookup
   int recomputed = 0;             ///< how often the last half of the context was computed anew
+  int waited = 0;                 ///< how often it gave its blocks to others of its batch, and was computed anew
   std::string stop_reason;        ///< "eos", "stop", "length", "cancelled"
   std::string receipt;            ///< 32 hex digits, when asked for
   GenStats stats;
@@ -64,16 +65,17 @@ Result<Generation> generate(Engine& engine, Session& session, std::span<const in
                             const GenerateOptions& options);
 
 /// `samples` continuations of one prompt, side by side in forks of the session: the i-th is what sampling with choice i
-/// gives, and the session goes on as the first. Layout paged holds the prompt once. on_text is not called. Errors:
-/// those of generate(), no memory for a fork.
+/// gives, and the session goes on as the first. Layout paged holds the prompt once. Where there is no room for all, some
+/// wait. on_text is not called. Errors: those of generate(), no memory for a fork or for one sample alone.
 Result<std::vector<Generation>> generate_samples(Engine& engine, Session& session, std::span<const int> prompt,
                                                  int samples, const GenerateOptions& options);
 
-using OnDone = std::function<void(size_t prompt, Generation&& generation)>;
+using OnDone = std::function<void(size_t prompt, Result<Generation>&& done)>;
 /// Each prompt in a session of its own, up to `batch` in the same passes, or as many as the memory has room for; the
-/// next begins when one is done. Each gives what it gives alone, in the order of `on_done`; on_text is not called.
-/// Errors: those of generate() and open_session(), and no room for the next block of a layout that takes memory as it
-/// grows; what is done by then has been told.
+/// next begins when one is done. Where the blocks of a layout that takes memory as it grows run out, the youngest waits
+/// until another is done, and is computed anew. Each gives what it gives alone, in the order of `on_done`, or the error
+/// that it meets alone: those that no pass is needed for are told first. on_text is not called. Errors: a bad parameter,
+/// no room for the first session; then nothing has been told.
 Result<void> generate_batch(Engine& engine, const SessionOptions& session, std::span<const std::vector<int>> prompts,
                             int batch, const GenerateOptions& options, const OnDone& on_done);
 

@@ -105,12 +105,17 @@ Result<std::string> read_text_file(const std::string& path) {
   return text.str();
 }
 
-Result<std::vector<std::string>> read_prompts(const std::string& path) {
+Result<std::vector<std::string>> read_prompts(const std::string& path, std::vector<int>* lines) {
   KVASIR_TRY(const std::string text, read_text_file(path));
   std::vector<std::string> prompts;
   std::stringstream in(text);
-  for (std::string line; std::getline(in, line);)
-    if (!line.empty()) prompts.push_back(line);
+  int number = 0;
+  for (std::string line; std::getline(in, line);) {
+    ++number;
+    if (line.empty()) continue;
+    prompts.push_back(line);
+    if (lines != nullptr) lines->push_back(number);
+  }
   if (prompts.empty()) return fail("no prompts in it", path, "one prompt per line");
   return prompts;
 }

@@ -54,8 +54,8 @@ Result<std::vector<int>> encode(const Model& model, const std::string& text);
 /// "1,2,3" to ids. Errors: what is not a number.
 Result<std::vector<int>> parse_ids(const std::string& text);
 Result<std::string> read_text_file(const std::string& path);
-/// One line per prompt, empty lines left out.
-Result<std::vector<std::string>> read_prompts(const std::string& path);
+/// One line per prompt, empty lines left out; `lines`: the number of each line, from 1.
+Result<std::vector<std::string>> read_prompts(const std::string& path, std::vector<int>* lines = nullptr);
 
 /// A CLI11 check for options of unsigned type, in which a minus sign would wrap around.
 std::string not_negative(const std::string& text);

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "cli/cli.h"
+#include "cli/printable.h"
 #include "cli/prompt_args.h"
 #include "cli/run_report.h"
 #include "cli/sampling_args.h"
@@ -90,40 +91,56 @@ void print_prefix_stats(const PrefixStats& p) {
       p.hits, p.queries, p.reused_tokens, p.asked_tokens, with_commas(p.bytes), p.evictions);
 }
 
-/// Several results, each told as soon as it and all before it are there; as JSON, all at the end.
+/// Several results, each told as soon as it and all before it are there; as JSON, all at the end. What cannot be
+/// answered is told at once.
 class Results {
  public:
   Results(const Args& a, const GenerateOptions& options, std::vector<std::string> titles)
-      : a_(a), options_(options), titles_(std::move(titles)), all_(titles_.size()) {}
+      : a_(a), options_(options), titles_(std::move(titles)), all_(titles_.size()), errors_(titles_.size()) {}
 
   void put(size_t i, Generation&& g) {
     all_[i] = std::move(g);
-    if (a_.json) return;
-    for (; next_ < all_.size() && all_[next_]; ++next_) {
-      print_one(a_, titles_[next_], *all_[next_], options_);
-      all_[next_].reset();
-    }
+    tell();
+  }
+  void put(size_t i, const Error& error) {
+    errors_[i] = error.message();
+    failed_ = true;
+    fmt::print(stderr, "kvasir: {}\n", printable(errors_[i]));
+    tell();
   }
 
   int end(const Engine& engine) const {
     if (!a_.json) {
       if (a_.stats && engine.keeps_texts()) print_prefix_stats(engine.prefix_stats());
-      return kOk;
+      return code();
     }
     nlohmann::json list = nlohmann::json::array();
     for (size_t i = 0; i < all_.size(); ++i) {
-      list.push_back(run_json(*all_[i], options_.sampling));
+      list.push_back(all_[i] ? run_json(*all_[i], options_.sampling) : nlohmann::json{{"error", errors_[i]}});
       list.back()["prompt"] = titles_[i];
     }
     print_json({{"generations", list}, {"prefix", prefix_json(engine.prefix_stats())}});
-    return kOk;
+    return code();
   }
 
  private:
+  int code() const { return failed_ ? kCheckFailed : kOk; }
+
+  void tell() {
+    if (a_.json) return;
+    for (; next_ < all_.size() && (all_[next_] || !errors_[next_].empty()); ++next_) {
+      if (!all_[next_]) continue;
+      print_one(a_, titles_[next_], *all_[next_], options_);
+      all_[next_].reset();
+    }
+  }
+
   const Args& a_;
   const GenerateOptions& options_;
   std::vector<std::string> titles_;
   std::vector<std::optional<Generation>> all_;
+  std::vector<std::string> errors_;
+  bool failed_ = false;
   size_t next_ = 0;  // to be told
 };
 
@@ -136,16 +153,34 @@ Result<int> run_samples(const Args& a, Engine& engine, Session& session, std::sp
   return results.end(engine);
 }
 
+// A line that cannot be answered is named, and the others are answered.
 Result<int> run_prompts(const Args& a, Engine& engine, const SessionOptions& session) {
-  KVASIR_TRY(std::vector<std::string> texts, read_prompts(a.prompts));
-  std::vector<std::vector<int>> prompts;
-  for (const std::string& text : texts) {
-    KVASIR_TRY(prompts.emplace_back(), encode(engine.model(), text));
-  }
+  std::vector<int> lines;
+  KVASIR_TRY(const std::vector<std::string> texts, read_prompts(a.prompts, &lines));
   const GenerateOptions options = generate_options(a, engine.model());
-  Results results(a, options, std::move(texts));
-  KVASIR_CHECK(generate_batch(engine, session, prompts, a.batch, options,
-                              [&](size_t i, Generation&& g) { results.put(i, std::move(g)); }));
+  Results results(a, options, texts);
+  const auto put_error = [&](size_t i, Error error) {
+    error.where = fmt::format("{}, line {}", a.prompts, lines[i]);
+    results.put(i, error);
+  };
+  std::vector<std::vector<int>> prompts;
+  std::vector<size_t> of;  // the line that each comes from
+  for (size_t i = 0; i < texts.size(); ++i) {
+    auto ids = encode(engine.model(), texts[i]);
+    if (!ids && engine.model().tokenizer() == nullptr) return tl::unexpected(std::move(ids).error());
+    if (!ids) {
+      put_error(i, std::move(ids).error());
+      continue;
+    }
+    prompts.push_back(std::move(*ids));
+    of.push_back(i);
+  }
+  KVASIR_CHECK(generate_batch(engine, session, prompts, a.batch, options, [&](size_t i, Result<Generation>&& done) {
+    if (done)
+      results.put(of[i], std::move(*done));
+    else
+      put_error(of[i], std::move(done).error());
+  }));
   return results.end(engine);
 }
 

@@ -36,6 +36,7 @@ void print_stats(const Generation& g, const SamplingParams& p) {
              with_commas(c.bytes), c.layout, c.capacity, c.kv_type_k, c.kv_type_v, with_commas(c.predicted_bytes),
              with_commas(c.peak_bytes), c.growths);
   if (g.guessed > 0) fmt::print(stderr, "lookup      {} of {} guesses accepted\n", g.accepted, g.guessed);
+  if (g.waited > 0) fmt::print(stderr, "waited      {} times for blocks, and was computed anew\n", g.waited);
   if (c.window != "none") fmt::print(stderr, "window      {}\n", c.window);
   if (c.saturated > 0)
     fmt::print(stderr, "saturated   {} values of K and V\n", with_commas(static_cast<uint64_t>(c.saturated)));
@@ -54,6 +55,7 @@ nlohmann::json run_json(const Generation& g, const SamplingParams& p) {
                       {"differs", g.differs},
                       {"generated_tokens", g.tokens.size()},
                       {"recomputed", g.recomputed},
+                      {"waited", g.waited},
                       {"guessed", g.guessed},
                       {"accepted", g.accepted},
                       {"stop_reason", g.stop_reason},

@@ -91,6 +91,16 @@ Result<void> Engine::step(std::span<const Feed> feeds, StepOutput* out) {
   return done;
 }
 
+Result<void> Engine::make_room(const Feed& feed) {
+  Session& session = *feed.session;
+  const int end = session.pos() + static_cast<int>(feed.tokens.size());
+  if (session.share_ == nullptr) KVASIR_CHECK(session.promise(session.cache_->info(), session.cache_->shape()));
+  KVASIR_TRY(auto plan, session.cache_->plan(end));
+  session.cache_->apply(std::move(plan));
+  session.reached_ = std::max(session.reached_, end);
+  return {};
+}
+
 Result<void> Engine::prefill(Session& session, std::span<const int> tokens, StepOutput* out) {
   const Feed feed{&session, tokens};
   return step({&feed, 1}, out);
@@ -144,6 +154,8 @@ std::vector<float> joined(const std::vector<std::vector<float>>& parts) {
 Result<void> EngineImpl::reserve(std::span<const Feed> feeds) {
   std::vector<std::unique_ptr<Layout::Plan>> plans;
   for (const Feed& feed : feeds) {
+    Session& session = *feed.session;
+    if (session.share_ == nullptr) KVASIR_CHECK(session.promise(session.cache_->info(), session.cache_->shape()));
     KVASIR_TRY(auto plan, feed.session->cache_->plan(feed.session->pos()));
     plans.push_back(std::move(plan));
   }

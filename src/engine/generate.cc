@@ -1,47 +1,17 @@
 // Which sequences are generated together: one, samples of one prompt, or many prompts.
 #include <kvasir/generate.h>
 
-#include <algorithm>
 #include <deque>
-#include <list>
+#include <memory>
+#include <optional>
+#include <utility>
 
 #include <fmt/format.h>
 
-#include "engine/stream.h"
+#include "engine/batch.h"
 
 namespace kvasir {
 namespace {
-
-// A step of all streams in one: each gets its rows.
-Result<void> step(Engine& engine, std::span<Stream* const> streams) {
-  std::vector<Feed> feeds;
-  for (Stream* stream : streams) feeds.push_back(stream->next());
-  StepOutput out;
-  KVASIR_CHECK(engine.step(feeds, &out));
-  std::span<const float> rest = out.logits;
-  for (size_t i = 0; i < streams.size(); ++i) {
-    const size_t rows = feeds[i].all_logits ? feeds[i].tokens.size() : 1;
-    const size_t floats = rows * static_cast<size_t>(engine.model().info().vocab);
-    KVASIR_CHECK(streams[i]->take(rest.first(floats)));
-    rest = rest.subspan(floats);
-  }
-  return {};
-}
-
-// Until all are done.
-Result<void> run(Engine& engine, std::vector<Stream*> streams) {
-  const auto drop = [&] { std::erase_if(streams, [](const Stream* s) { return s->done(); }); };
-  for (drop(); !streams.empty(); drop()) KVASIR_CHECK(step(engine, streams));
-  return {};
-}
-
-// A sequence of a batch.
-struct Slot {
-  Slot(size_t index, Session opened) : prompt(index), session(std::move(opened)) {}
-  size_t prompt;
-  Session session;
-  std::optional<Stream> stream;
-};
 
 GenerateOptions silent(GenerateOptions options) {
   options.on_text = nullptr;
@@ -53,8 +23,11 @@ GenerateOptions silent(GenerateOptions options) {
 Result<Generation> generate(Engine& engine, Session& session, std::span<const int> prompt,
                             const GenerateOptions& options) {
   KVASIR_TRY(Stream stream, Stream::open(engine, session, prompt, options));
-  KVASIR_CHECK(run(engine, {&stream}));
-  return stream.finish();
+  Result<Generation> result = Generation{};
+  Batch batch(engine, [&result](size_t, Result<Generation>&& done) { result = std::move(done); });
+  batch.add(0, session, std::move(stream));
+  while (batch.size() > 0) batch.step();
+  return result;
 }
 
 Result<std::vector<Generation>> generate_samples(Engine& engine, Session& session, std::span<const int> prompt,
@@ -64,42 +37,96 @@ Result<std::vector<Generation>> generate_samples(Engine& engine, Session& sessio
   KVASIR_TRY(Stream first, Stream::open(engine, session, prompt, options));
   StepOutput out;
   KVASIR_CHECK(engine.prefill(session, first.prompt(), &out));
-  std::deque<Session> forks;
-  std::deque<Stream> others;
-  std::vector<Stream*> streams{&first};
+  std::vector<std::pair<std::unique_ptr<Session>, Stream>> others;
   for (int choice = 1; choice < samples; ++choice) {
     KVASIR_TRY(Session fork, session.fork());
-    others.push_back(first.forked(forks.emplace_back(std::move(fork)), choice));
-    streams.push_back(&others.back());
+    auto own = std::make_unique<Session>(std::move(fork));
+    Stream stream = first.forked(*own, choice);
+    others.emplace_back(std::move(own), std::move(stream));
   }
-  for (Stream* stream : streams) KVASIR_CHECK(stream->take(out.logits));
-  KVASIR_CHECK(run(engine, streams));
-  std::vector<Generation> all;
-  for (Stream* stream : streams) all.push_back(stream->finish());
+  std::vector<Generation> all(static_cast<size_t>(samples));
+  std::optional<Error> error;
+  Batch batch(engine, [&](size_t sample, Result<Generation>&& done) {
+    if (done)
+      all[sample] = std::move(*done);
+    else if (!error)
+      error = std::move(done).error();
+  });
+  KVASIR_CHECK(first.take(out.logits));
+  batch.add(0, session, std::move(first));
+  for (auto& [own, stream] : others) {
+    KVASIR_CHECK(stream.take(out.logits));
+    Session& its = *own;
+    batch.add(batch.size(), its, std::move(stream), std::move(own));
+  }
+  while (batch.size() > 0) batch.step();
+  if (error) return tl::unexpected(std::move(*error));
   return all;
 }
 
+namespace {
+
+/// The sessions of a batch. All of them have the context that the first one is given, which has the memory to itself as
+/// a prompt alone has it: an answer must not end sooner because others are there.
+class Sessions {
+ public:
+  Sessions(const Engine& engine, const SessionOptions& options) : engine_(engine), options_(options) {}
+
+  Result<std::unique_ptr<Session>> open() {
+    if (spare_ != nullptr) return std::move(spare_);
+    KVASIR_TRY(auto session, engine_.open_session(options_));
+    if (ctx_ != 0 && session.ctx() < ctx_)
+      return fail(fmt::format("a context of {} positions is left, of {}", session.ctx(), ctx_), "batch");
+    ctx_ = session.ctx();
+    if (!options_.slide) options_.ctx = ctx_;  // a window that slides is made of what was asked for
+    return std::make_unique<Session>(std::move(session));
+  }
+  /// The context of all; the first session is kept for the next open().
+  Result<int> ctx() {
+    KVASIR_TRY(spare_, open());
+    return ctx_;
+  }
+
+ private:
+  const Engine& engine_;
+  SessionOptions options_;
+  int ctx_ = 0;
+  std::unique_ptr<Session> spare_;
+};
+
+}  // namespace
+
 Result<void> generate_batch(Engine& engine, const SessionOptions& session, std::span<const std::vector<int>> prompts,
-                            int batch, const GenerateOptions& asked, const OnDone& on_done) {
-  if (batch < 1) return fail(fmt::format("{} sequences in a batch", batch), "--batch", "1 or more");
+                            int batch_size, const GenerateOptions& asked, const OnDone& on_done) {
+  if (batch_size < 1) return fail(fmt::format("{} sequences in a batch", batch_size), "--batch", "1 or more");
   const GenerateOptions options = silent(asked);
-  std::list<Slot> slots;
-  for (size_t next = 0; next < prompts.size() || !slots.empty();) {
-    while (next < prompts.size() && slots.size() < static_cast<size_t>(batch)) {
-      auto opened = engine.open_session(session);
-      if (!opened && !slots.empty()) break;  // there is room when one of them is done
-      if (!opened) return tl::unexpected(opened.error());
-      Slot& slot = slots.emplace_back(next, std::move(*opened));
-      KVASIR_TRY(Stream stream, Stream::open(engine, slot.session, prompts[next], options));
-      slot.stream.emplace(std::move(stream));
-      ++next;
+  KVASIR_CHECK(Stream::check(options));
+  Sessions sessions(engine, session);
+  KVASIR_TRY(const int ctx, sessions.ctx());
+  std::deque<size_t> next;  // prompts that nothing is known against
+  for (size_t i = 0; i < prompts.size(); ++i) {
+    if (auto good = Stream::check(engine.model(), prompts[i], 0, ctx))
+      next.push_back(i);
+    else
+      on_done(i, tl::unexpected(std::move(good).error()));
+  }
+  Batch batch(engine, on_done);
+  while (!next.empty() || batch.size() > 0) {
+    while (!next.empty() && batch.size() < static_cast<size_t>(batch_size) && !batch.full()) {
+      auto own = sessions.open();
+      if (!own && batch.size() > 0) break;  // there is room when one of them is done
+      const size_t prompt = next.front();
+      next.pop_front();
+      auto stream =
+          own ? Stream::open(engine, **own, prompts[prompt], options) : tl::unexpected(std::move(own).error());
+      if (stream) {
+        Session& its = **own;
+        batch.add(prompt, its, std::move(*stream), std::move(*own));
+      } else {
+        on_done(prompt, tl::unexpected(std::move(stream).error()));
+      }
     }
-    std::vector<Stream*> streams;
-    for (Slot& slot : slots) streams.push_back(&*slot.stream);
-    KVASIR_CHECK(step(engine, streams));
-    for (Slot& slot : slots)
-      if (slot.stream->done()) on_done(slot.prompt, slot.stream->finish());
-    slots.remove_if([](const Slot& slot) { return slot.stream->done(); });
+    batch.step();
   }
   return {};
 }

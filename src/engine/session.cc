@@ -16,25 +16,30 @@ Session::Session(Session&&) noexcept = default;
 Session& Session::operator=(Session&&) noexcept = default;
 Session::~Session() = default;
 
-// All that its ctx may take is promised; KV that comes from a pool is, block by block, as it is taken.
-Result<Session> Session::open(std::shared_ptr<const Model> model, const LayoutInfo& layout, const CacheShape& shape) {
-  const Network& net = model->network();
+// KV that comes from a pool is promised block by block, as it is taken.
+Result<void> Session::promise(const LayoutInfo& layout, const CacheShape& shape) {
+  const Network& net = model_->network();
   const std::string hint = net.source().mode() == WeightMode::streamed
                                ? "a smaller --ctx or a narrower --kv-type"
                                : "a smaller --ctx, a narrower --kv-type or --weights streamed";
   const std::string what = fmt::format("a context of {} positions in layout {} needs", shape.max_ctx, layout.name);
   const size_t kv = layout.pooled ? 0 : layout.peak_bytes(shape, shape.max_ctx);
-  Session session;
-  session.ctx_ = shape.max_ctx;
   const auto promised = [&](Budget& budget, size_t bytes) {
     auto share = budget.take(bytes, "sequences", what, hint);
-    while (!share && model->block_pool()->shrink()) share = budget.take(bytes, "sequences", what, hint);
+    while (!share && model_->block_pool()->shrink()) share = budget.take(bytes, "sequences", what, hint);
     return share;
   };
-  KVASIR_TRY(session.share_, promised(*model->budget(), session_activation_bytes(net.config(), shape) + kv));
-  KVASIR_TRY(session.kv_share_, promised(*model->kv_budget(), kv));
-  KVASIR_TRY(session.cache_, layout.make(shape, model->block_pool()));
+  KVASIR_TRY(share_, promised(*model_->budget(), session_activation_bytes(net.config(), shape) + kv));
+  KVASIR_TRY(kv_share_, promised(*model_->kv_budget(), kv));
+  return {};
+}
+
+Result<Session> Session::open(std::shared_ptr<const Model> model, const LayoutInfo& layout, const CacheShape& shape) {
+  Session session;
+  session.ctx_ = shape.max_ctx;
   session.model_ = std::move(model);
+  KVASIR_CHECK(session.promise(layout, shape));
+  KVASIR_TRY(session.cache_, layout.make(shape, session.model_->block_pool()));
   return session;
 }
 
@@ -68,6 +73,15 @@ int Session::can_take_back() const { return cache_->info().forgets ? cache_->sha
 void Session::clear() {
   (void)truncate(0);
   lease_.reset();
+}
+
+void Session::release() {
+  (void)cache_->truncate(0);
+  lease_.reset();
+  if (!cache_->info().pooled) return;  // others keep what they were promised, and go on with it
+  reached_ = 0;
+  share_.reset();
+  kv_share_.reset();
 }
 
 CacheStats Session::cache_stats() const {

@@ -49,29 +49,34 @@ void TextSink::emit(const std::string& piece) {
   if (options_.on_text && !cancelled_) cancelled_ = !options_.on_text(piece);
 }
 
-namespace {
-
-Result<void> check(const Session& session, std::span<const int> prompt, const GenerateOptions& options) {
+Result<void> Stream::check(const GenerateOptions& options) {
   KVASIR_CHECK(check_sampling(options.sampling));
   if (options.max_tokens == 0 || options.max_tokens < -1)
     return fail(fmt::format("{} tokens asked for", options.max_tokens), "-n", "1 or more, or -1 for no limit");
   if (options.lookup < 0) return fail(fmt::format("{} tokens to guess", options.lookup), "--lookup", "0 or more");
-  if (prompt.empty()) return fail("the prompt is empty", "-p", "a prompt of at least one token");
-  const size_t end = (options.whole_text ? 0 : session.tokens().size()) + prompt.size();
-  if (end > static_cast<size_t>(session.ctx()))
-    return fail(fmt::format("a prompt of {} tokens does not fit the context of {}", end, session.ctx()), "-p",
-                "a shorter prompt or a larger --ctx");
   return {};
 }
 
-}  // namespace
+Result<void> Stream::check(const Model& model, std::span<const int> prompt, size_t held, int ctx) {
+  if (prompt.empty()) return fail("the prompt is empty", "-p", "a prompt of at least one token");
+  if (const size_t end = held + prompt.size(); end > static_cast<size_t>(ctx))
+    return fail(fmt::format("a prompt of {} tokens does not fit the context of {}", end, ctx), "-p",
+                "a shorter prompt or a larger --ctx");
+  const int vocab = model.info().vocab;
+  for (const int id : prompt)
+    if (id < 0 || id >= vocab)
+      return fail(fmt::format("token id {} is out of range, the vocabulary has {}", id, vocab), "-p",
+                  fmt::format("ids 0..{}", vocab - 1));
+  return {};
+}
 
 Stream::Stream(Engine& engine, Session& session, const GenerateOptions& options, int choice)
     : engine_(&engine), session_(&session), options_(&options), choice_(choice), start_(now_seconds()) {}
 
 Result<Stream> Stream::open(Engine& engine, Session& session, std::span<const int> prompt,
                             const GenerateOptions& options) {
-  KVASIR_CHECK(check(session, prompt, options));
+  KVASIR_CHECK(check(options));
+  KVASIR_CHECK(check(engine.model(), prompt, options.whole_text ? 0 : session.tokens().size(), session.ctx()));
   // Before anything is fed, so that its failure changes nothing and its time is not the first token's.
   if (options.receipt || (options.whole_text && engine.keeps_texts())) KVASIR_CHECK(engine.model().fingerprint());
   Stream stream(engine, session, options, 0);
@@ -127,7 +132,13 @@ Result<void> Stream::take(std::span<const float> rows) {
   }
   g_.accepted += static_cast<int>(right);
   if (right + 1 < n) KVASIR_CHECK(session_->truncate(first + static_cast<int>(right)));
+  if (done() && receipt_) KVASIR_CHECK(engine_->model().fingerprint());  // it still is what the receipt began with
   return is_prompt && options_->whole_text ? keep() : Result<void>();
+}
+
+void Stream::wait() {
+  session_->release();
+  if (!g_.tokens.empty()) ++g_.waited;
 }
 
 Stream Stream::forked(Session& session, int choice) const {

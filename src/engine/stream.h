@@ -35,16 +35,24 @@ class TextSink {
 
 class Stream {
  public:
-  /// Reuses what there is of a whole text. Requires: session, options and prompt outlive this. Errors: an empty prompt,
-  /// one that does not fit the context, a parameter out of range; no fingerprint where one is needed.
+  /// Reuses what there is of a whole text. Requires: session, options and prompt outlive this. Errors: those of
+  /// check(); no fingerprint where one is needed.
   static Result<Stream> open(Engine& engine, Session& session, std::span<const int> prompt,
                              const GenerateOptions& options);
+
+  /// Parameters out of range, whatever the prompt is.
+  static Result<void> check(const GenerateOptions& options);
+  /// A prompt after `held` tokens in a context of `ctx`: one that is empty or does not fit, an id that the model does
+  /// not know.
+  static Result<void> check(const Model& model, std::span<const int> prompt, size_t held, int ctx);
 
   /// What to feed: the prompt; then the token chosen last, and guesses at those that follow.
   Feed next();
   /// The rows of logits that next() asked for. Errors: no finite logit, no fingerprint for the receipt.
   Result<void> take(std::span<const float> rows);
   bool done() const { return !g_.stop_reason.empty(); }
+  /// Gives its session's memory to others. What next() gave is still what is to be fed.
+  void wait();
   /// Another that has been fed the same prompt, in a session that was forked after it.
   Stream forked(Session& session, int choice) const;
   std::span<const int> prompt() const { return prompt_; }

@@ -1,0 +1,58 @@
+// Streams that share passes, as many as there is room for: who runs, who waits, and what one that fails leaves to the
+// others. Where their prompts and sessions come from is generate.cc's.
+#pragma once
+
+#include <list>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include <kvasir/generate.h>
+
+#include "engine/stream.h"
+
+namespace kvasir {
+
+class Batch {
+ public:
+  Batch(Engine& engine, OnDone on_done) : engine_(engine), on_done_(std::move(on_done)) {}
+
+  /// The youngest from now on. Requires: the session is the stream's, and outlives this if it is not `own`.
+  void add(size_t index, Session& session, Stream stream, std::unique_ptr<Session> own = nullptr);
+  size_t size() const { return members_.size(); }
+  /// Somebody waits, and what another member would take is what that one needs.
+  bool full() const;
+  /// Runs one pass with all that there is room for, the oldest first, and tells who is done. There is always one that
+  /// comes nearer to its end, so that step() until size() is 0 ends.
+  void step();
+
+ private:
+  struct Member {
+    size_t index;
+    std::unique_ptr<Session> own;
+    Session* session;
+    Stream stream;
+    std::optional<Feed> feed;    // asked for and not run yet
+    bool waits = false;          // its session holds no memory
+    std::optional<Error> error;  // that ends it
+
+    bool runs() const { return !waits && !error && !stream.done(); }
+  };
+  using Members = std::list<Member>;
+
+  void make_room();
+  Result<void> room_for(Members::iterator member, bool alone);
+  bool release_youngest_after(Members::iterator member);
+  bool release_idle();
+  void run(std::span<Member* const> running);
+  void tell_done();
+
+  Engine& engine_;
+  OnDone on_done_;
+  Members members_;                // by age
+  std::vector<Session*> idle_;     // the caller's, whose streams are done: their memory is the last to be taken
+  bool somebody_is_done_ = false;  // since those who wait tried last
+};
+
+}  // namespace kvasir
