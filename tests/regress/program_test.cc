@@ -111,7 +111,7 @@ bool has_unnamed_files(const TempFolder& folder) {
   return fd >= 0;
 }
 
-TEST(E2eRegressInterrupted, NothingHalfDoneStays) {
+TEST(SlowRegressInterrupted, NothingHalfDoneStays) {
   const TempFolder scratch, folder;
   const std::string out = (folder / "out").string(), text = "Once upon a time there was a fox who lived in a wood";
   const std::vector<std::vector<std::string>> works{
@@ -141,7 +141,7 @@ TEST(E2eRegressInterrupted, NothingHalfDoneStays) {
 }
 
 // A signal that the caller ignores stays ignored: nohup.
-TEST(E2eRegressInterrupted, AnIgnoredSignalStaysIgnored) {
+TEST(SlowRegressInterrupted, AnIgnoredSignalStaysIgnored) {
   const TempFolder scratch, folder;
   const auto before = std::signal(SIGHUP, SIG_IGN);
   const int status =
