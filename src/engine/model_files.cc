@@ -137,11 +137,13 @@ Result<ModelDescription> describe_config(const ConfigView& file) {
 fs::path tokenizer_in(const fs::path& folder) {
   std::error_code ec;
   for (const char* name : {"tokenizer.json", "tokenizer.model"})
-    if (fs::exists(folder / name, ec)) return folder / name;
+    if (fs::exists(folder / name, ec)) return folder;
   return {};
 }
 
 Result<std::shared_ptr<const Tokenizer>> open_tokenizer_file(const fs::path& path, std::optional<int> vocab) {
+  std::error_code ec;
+  if (fs::is_directory(path, ec)) return Tokenizer::from_folder(path);
   const fs::path extension = path.extension();
   if (extension == ".json") return Tokenizer::from_json(path);
   // Mistral's are called tokenizer.model.v3 and the like.
