@@ -31,7 +31,8 @@ Result<std::vector<double>> numbers(const GgufMetadata& metadata, std::string_vi
 
 // ---- what is left unused ------------------------------------------------------------------------------------------
 
-// Source of the keys: ggml-org/llama.cpp gguf-py/gguf/constants.py and src/llama-vocab.cpp.
+// Source of the keys: ggml-org/llama.cpp gguf-py/gguf/constants.py and src/llama-vocab.cpp. The tokens that end a text
+// are read with the model's numbers (arch/gguf.cc).
 constexpr std::string_view kUsed[] = {"model",
                                       "pre",
                                       "tokens",
@@ -49,23 +50,26 @@ constexpr std::string_view kUsed[] = {"model",
                                       "fim_rep_token_id",
                                       "fim_sep_token_id"};
 
-struct Harmless {
+struct Known {
   std::string_view name, why;
 };
-constexpr Harmless kHarmless[] = {
-    {"padding_token_id", "texts are not padded"}, {"seperator_token_id", "no token is put between texts"},
-    {"mask_token_id", "nothing is masked"},       {"cls_token_id", "for classifiers"},
-    {"token_type_count", "for encoders"},         {"fim_pre_token_id", "no gaps are filled"},
-    {"fim_suf_token_id", "no gaps are filled"},   {"fim_mid_token_id", "no gaps are filled"},
-    {"prefix_token_id", "no gaps are filled"},    {"suffix_token_id", "no gaps are filled"},
+constexpr Known kHarmless[] = {
+    {"separator_token_id", "no token is put between texts"},
+    {"padding_token_id", "texts are not padded"},
+    {"seperator_token_id", "no token is put between texts"},
+    {"mask_token_id", "nothing is masked"},
+    {"cls_token_id", "for classifiers"},
+    {"token_type_count", "for encoders"},
+    {"fim_pre_token_id", "no gaps are filled"},
+    {"fim_suf_token_id", "no gaps are filled"},
+    {"fim_mid_token_id", "no gaps are filled"},
+    {"prefix_token_id", "no gaps are filled"},
+    {"suffix_token_id", "no gaps are filled"},
     {"middle_token_id", "no gaps are filled"},
 };
 
-struct Refused {
-  std::string_view name, why;
-};
 // They change ids, or the choice of tokens, where they are set.
-constexpr Refused kRefused[] = {
+constexpr Known kRefused[] = {
     {"add_eos_token", "a token after the text would end a prompt that is to go on"},
     {"add_sep_token", "a token after the text would end a prompt that is to go on"},
     {"remove_extra_whitespaces", "texts are taken as they are"},
@@ -79,7 +83,7 @@ constexpr Refused kRefused[] = {
 bool is_set(const GgufValue& value) {
   if (value.type == GgufType::array) return value.count > 0;
   if (const auto flag = value.as_bool()) return *flag;
-  return true;
+  return value.as_int() != 0;
 }
 
 constexpr std::string_view kIdEnding = "_token_id";
@@ -91,7 +95,7 @@ bool means_none(const GgufValue& value) {
 }
 
 Result<void> consider(std::string_view name, const GgufValue& value, std::vector<Ignored>& ignored) {
-  const auto is = [name](const auto& one) { return one.name == name; };
+  const auto is = [name](const Known& one) { return one.name == name; };
   if (name.ends_with(kIdEnding) && means_none(value)) {
     ignored.push_back({key(name), "-1 is no token", true});
     return {};

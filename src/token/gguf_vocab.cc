@@ -157,6 +157,8 @@ Result<std::unique_ptr<const TokenModel>> make_llama(const GgufVocab& vocab) {
 
 Result<std::unique_ptr<const TokenModel>> make_gpt2(const GgufVocab& vocab) {
   KVASIR_TRY(const PreTokenization* pre, find_pre(vocab.pre));
+  if (vocab.add_space_prefix.value_or(false))
+    return fail("tokenizer.ggml.add_space_prefix is set, which a byte-level tokenizer has no use for");
   if (!vocab.types.empty()) KVASIR_CHECK(check_length("token_type", vocab.types.size(), vocab.tokens.size()));
   ByteLevelParts parts;
   std::vector<PieceKind> kinds;

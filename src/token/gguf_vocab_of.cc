@@ -84,6 +84,14 @@ Result<void> check_overlaps(const std::vector<AddedToken>& added) {
 
 // ---- the two kinds of tokenizer -----------------------------------------------------------------------------------
 
+// null where GGUF's readers do with the token as its flags say.
+const char* flag_without_a_place(const AddedToken& token, bool readers_strip, bool normalizes) {
+  if (token.lstrip || (token.rstrip && !readers_strip)) return "swallows white space";
+  if (readers_strip && !token.rstrip) return "leaves white space that readers of GGUF let it swallow";
+  if (token.single_word) return "is only found where it stands alone";
+  return token.normalized && normalizes ? "is looked for in the normalised text" : nullptr;
+}
+
 class Writer {
  public:
   Writer(const BpeParts& parts, int tokens, std::string_view arch) : parts_(parts), tokens_(tokens) {
@@ -111,10 +119,8 @@ class Writer {
   Result<void> added_tokens(bool normalizes, const Strips& strips) {
     KVASIR_CHECK(check_overlaps(parts_.added));
     for (const AddedToken& token : parts_.added) {
-      const bool flags = token.lstrip || token.rstrip != strips(token) || token.single_word;
-      if (flags || (token.normalized && normalizes))
-        return no_place(fmt::format("whose added token {} {}, stands alone or is normalised", quote(token.content),
-                                    token.rstrip || token.lstrip ? "swallows white space" : "leaves white space"));
+      const char* flag = flag_without_a_place(token, strips(token), normalizes);
+      if (flag != nullptr) return no_place(fmt::format("whose added token {} {}", quote(token.content), flag));
       std::int32_t& type = vocab().types[static_cast<std::size_t>(token.id)];
       if (type == kNormal) type = token.special ? kControl : kUserDefined;
       if (type == kUnused || type == kByte)

@@ -201,7 +201,7 @@ std::vector<std::string> ignored_with(const AddKey& add, bool noted) {
 
 TEST(RegressGgufTokenizerKeys, WhatChangesIdsIsRefusedByName) {
   for (const std::string name :
-       {"add_eos_token", "add_sep_token", "remove_extra_whitespaces", "normalizer.lowercase"}) {
+       {"add_eos_token", "add_sep_token", "add_space_prefix", "remove_extra_whitespaces", "normalizer.lowercase"}) {
     const std::string key = "tokenizer.ggml." + name;
     EXPECT_THAT(error_with([&](Bytes& b) { b.entry(key, GgufType::boolean, uint8_t{1}); }), HasSubstr(key));
     EXPECT_EQ(error_with([&](Bytes& b) { b.entry(key, GgufType::boolean, uint8_t{0}); }), "no error");
