@@ -198,50 +198,45 @@ bool could_be_merged(const Vocabulary& vocabulary, std::string_view piece) {
 
 // What no text becomes by merging here must not become it in a reader that merges every piece of the file, as llama.cpp
 // does. A piece without a mark for a space is found in the text before that.
-Result<void> check_merges(const SpmParts& parts, int id) {
+Result<void> check_merges(const SpmParts& parts, int id, bool found) {
   const auto slot = static_cast<std::size_t>(id);
   const std::string_view piece = parts.vocabulary.piece(id);
   const PieceKind kind = parts.kinds[slot];
-  const bool found_first =
-      std::any_of(parts.added.begin(), parts.added.end(), [id](const AddedToken& token) { return token.id == id; }) &&
-      piece.find(kSpaceMark) == piece.npos;
+  const bool found_first = found && piece.find(kSpaceMark) == piece.npos;
   const bool merged_here = kind == PieceKind::kNormal || kind == PieceKind::kUserDefined;
   if (found_first || (merged_here && parts.scores[slot] > parts.floor)) return {};
   if (!could_be_merged(parts.vocabulary, piece)) return {};
   return no_place(fmt::format("whose piece {} ({}) is never merged", id, quote(piece)));
 }
 
-// Readers look for these pieces in a text before anything else.
-Result<void> check_found(const SpmParts& parts) {
-  std::vector<bool> found(static_cast<std::size_t>(parts.vocabulary.size()));
-  for (const AddedToken& token : parts.added) found[static_cast<std::size_t>(token.id)] = true;
-  for (std::size_t id = 0; id < found.size(); ++id) {
-    const PieceKind kind = parts.kinds[id];
-    const bool looked_for =
-        kind == PieceKind::kUnknown || kind == PieceKind::kControl || kind == PieceKind::kUserDefined;
-    if (looked_for && !found[id])
-      return no_place(fmt::format("that does not look for its piece {} ({}) in a text", id,
-                                  quote(parts.vocabulary.piece(static_cast<int>(id)))));
-  }
-  return {};
+// Readers look for unknown, control and user-defined pieces in a text before anything else. Those of llama2.c's
+// tokenizer.bin are never found, so they are written as unused; a .model has another reading, that of its folder.
+Result<std::int32_t> type_for_readers(const SpmParts& parts, int id, bool found) {
+  const PieceKind kind = parts.kinds[static_cast<std::size_t>(id)];
+  const bool looked_for = kind == PieceKind::kUnknown || kind == PieceKind::kControl || kind == PieceKind::kUserDefined;
+  if (!looked_for || found) return type_of(kind);
+  if (!parts.marks_spaces && kind != PieceKind::kUserDefined) return kUnused;
+  return no_place(
+      fmt::format("that does not look for its piece {} ({}) in a text", id, quote(parts.vocabulary.piece(id))));
 }
 
 Result<OwnedGgufVocab> from_spm(const SpmParts& parts, int tokens, std::string_view arch) {
   constexpr float kPadScore = -1000;
   KVASIR_CHECK(check_spm(parts));
-  KVASIR_CHECK(check_found(parts));
   Writer out(parts, tokens, arch);
   out.vocab().model = "llama";
   out.vocab().pre = "default";
   KVASIR_CHECK(
       out.common([&](std::string_view piece) { return parts.marks_spaces ? std::string(piece) : mark_spaces(piece); }));
   out.vocab().scores.assign(static_cast<std::size_t>(tokens), kPadScore);
+  std::vector<bool> found(static_cast<std::size_t>(parts.vocabulary.size()));
+  for (const AddedToken& token : parts.added) found[static_cast<std::size_t>(token.id)] = true;
   for (int id = 0; id < parts.vocabulary.size(); ++id) {
     const auto slot = static_cast<std::size_t>(id);
     if (!parts.vocabulary.has(id)) continue;
     if (std::isfinite(parts.scores[slot])) out.vocab().scores[slot] = parts.scores[slot];
-    out.vocab().types[slot] = type_of(parts.kinds[slot]);
-    KVASIR_CHECK(check_merges(parts, id));
+    KVASIR_TRY(out.vocab().types[slot], type_for_readers(parts, id, found[slot]));
+    KVASIR_CHECK(check_merges(parts, id, found[slot]));
   }
   KVASIR_CHECK(
       out.added_tokens(false, [arch](const AddedToken& token) { return swallows_space(arch, token.content); }));

@@ -49,7 +49,7 @@ def install(folder):
 def texts(special):
     rng = random.Random(11)
     made = ["", *special, *(f"{token}user" for token in special), *PARTS[:8]]
-    while len(made) < 36:
+    while len(made) < 24:
         made.append("".join(rng.choice(special if special and rng.random() < 0.3 else PARTS)
                             for _ in range(rng.randint(1, 6))))
     return made
