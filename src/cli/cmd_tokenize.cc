@@ -55,8 +55,7 @@ Result<int> decode(const Args& a, const Tokenizer& tokenizer) {
 Result<int> run(const Args& a) {
   KVASIR_TRY(const auto opened, open_tokenizer(a.tokenizer.empty() ? a.model : a.tokenizer));
   const Tokenizer& tokenizer = *opened;
-  for (const Ignored& part : tokenizer.ignored())
-    if (part.noted) fmt::print(stderr, "note: {}: {}\n", part.name, part.why);
+  print_note(tokenizer.ignored());
   if (!a.ids.empty()) return decode(a, tokenizer);
   KVASIR_TRY(const std::string text, input(a));
   KVASIR_TRY(const auto ids, tokenizer.encode(text, !a.no_bos));

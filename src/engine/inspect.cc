@@ -158,6 +158,8 @@ Result<Inspection> inspect(const std::string& name_or_path) {
     return fail(e.what(), out.path);
   }
   auto fingerprint = fingerprint_of(out.path, &out.ignored);
+  if (const auto tokenizer = open_tokenizer(out.path))
+    out.ignored.insert(out.ignored.end(), (*tokenizer)->ignored().begin(), (*tokenizer)->ignored().end());
   if (fingerprint)
     out.fingerprint = *fingerprint;
   else

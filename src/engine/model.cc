@@ -29,8 +29,8 @@ Result<std::shared_ptr<const Tokenizer>> tokenizer_for(const fs::path& path, int
   // the vocabulary is another model's.
   for (int id = vocab; id < tokenizer->vocab_size(); ++id) {
     if (tokenizer->piece(id).empty() || tokenizer->is_added(id)) continue;
-    return fail(fmt::format("{} tokens, the model has logits for {}", tokenizer->vocab_size(), vocab), path.string(),
-                "the tokenizer that belongs to these weights");
+    return fail(fmt::format("{} tokens, the model has logits for {}", tokenizer->vocab_size(), vocab),
+                vocabulary_file(path).string(), "the tokenizer that belongs to these weights");
   }
   return tokenizer;
 }
@@ -117,6 +117,7 @@ Result<void> Model::open_tokenizer(const std::string& file, bool inside_gguf) {
   const size_t before = heap_bytes();
   KVASIR_TRY(tokenizer_, tokenizer_for(file, info_.vocab));
   add_turn_ends(inside_gguf);
+  info_.ignored.insert(info_.ignored.end(), tokenizer_->ignored().begin(), tokenizer_->ignored().end());
   const size_t after = heap_bytes();
   info_.tokenizer_bytes = after > before ? after - before : 0;
   return take(info_.tokenizer_bytes, "tokenizer");

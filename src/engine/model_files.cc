@@ -134,12 +134,14 @@ Result<ModelDescription> describe_config(const ConfigView& file) {
   return describe_model(files, file.where());
 }
 
-fs::path tokenizer_in(const fs::path& folder) {
+fs::path vocabulary_file(const fs::path& path) {
   std::error_code ec;
   for (const char* name : {"tokenizer.json", "tokenizer.model"})
-    if (fs::exists(folder / name, ec)) return folder;
-  return {};
+    if (fs::exists(path / name, ec)) return path / name;
+  return path;
 }
+
+fs::path tokenizer_in(const fs::path& folder) { return vocabulary_file(folder) == folder ? fs::path() : folder; }
 
 Result<std::shared_ptr<const Tokenizer>> open_tokenizer_file(const fs::path& path, std::optional<int> vocab) {
   std::error_code ec;

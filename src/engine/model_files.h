@@ -49,6 +49,9 @@ Result<ModelDescription> describe_config(const ConfigView& file);
 /// The folder itself, where it holds a tokenizer; else empty.
 std::filesystem::path tokenizer_in(const std::filesystem::path& folder);
 
+/// The file with the vocabulary, of what open_tokenizer_file() takes.
+std::filesystem::path vocabulary_file(const std::filesystem::path& path);
+
 /// By what it is: a folder, with all that its files say together, or one file read alone, .json, .model, .gguf or .bin.
 /// A .bin does not know its number of tokens: `vocab` is the model's.
 Result<std::shared_ptr<const Tokenizer>> open_tokenizer_file(const std::filesystem::path& path,

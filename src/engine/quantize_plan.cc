@@ -198,14 +198,9 @@ class FolderPlanner {
     }
     KVASIR_TRY(const auto tokenizer, open_tokenizer_file(file, config_.vocab));
     auto owned = gguf_vocab_of(tokenizer->model(), config_.vocab, names_->arch);
-    if (!owned) {
-      std::error_code ec;
-      fs::path named = file;
-      for (const char* name : {"tokenizer.model", "tokenizer.json"})
-        if (fs::exists(file / name, ec)) named = file / name;
-      return fail(owned.error().what, named.string(),
+    if (!owned)
+      return fail(owned.error().what, vocabulary_file(file).string(),
                   "--tokenizer with another file of the same vocabulary, or --no-tokenizer");
-    }
     vocabulary(owned->vocab);
     chat_template();
     return {};
