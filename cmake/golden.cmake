@@ -65,6 +65,12 @@ add_test(NAME golden.kv_types COMMAND ${PYTHON3} ${golden_dir}/compare_kv_types.
 set_tests_properties(golden.kv_types PROPERTIES
   LABELS golden FIXTURES_REQUIRED tiny TIMEOUT 120 ENVIRONMENT "${golden_environment}")
 
+# Needs npm and the network once; the label slow keeps it out of short runs.
+add_test(NAME golden.llama_cpp_ids COMMAND ${PYTHON3} ${golden_dir}/compare_llama_cpp.py
+  --program $<TARGET_FILE:kvasir> --install ${CMAKE_BINARY_DIR}/llama_cpp)
+set_tests_properties(golden.llama_cpp_ids PROPERTIES LABELS slow SKIP_REGULAR_EXPRESSION "^skipped: " TIMEOUT 400
+  ENVIRONMENT "${golden_environment}")
+
 add_test(NAME golden.quantized COMMAND ${PYTHON3} ${golden_dir}/compare_quantized.py --program $<TARGET_FILE:kvasir>)
 set_tests_properties(golden.quantized PROPERTIES LABELS golden TIMEOUT 180 ENVIRONMENT "${golden_environment}")
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -54,6 +55,8 @@ struct ModelInfo {
   size_t tokenizer_bytes = 0;  ///< heap that building it took, as malloc counts it; 0: not known, or no tokenizer
   std::string weights_mode;    ///< "resident", "mapped" or "streamed"
   std::optional<int> bos;
+  /// What ends a text: the file's own ids, then, where it names none for a turn of a chat, the tokens whose texts say
+  /// that they end one.
   std::vector<int> eos;
   std::vector<Ignored> ignored;  ///< what its files hold and Kvasir does not use
 };
@@ -76,6 +79,9 @@ class Model {
   /// that are not in memory have changed on the disk since the model was opened.
   Result<std::string> fingerprint() const;
 
+  /// Errors: an id that the weights have no row for, with its text where the tokenizer has one. `where`: for the error.
+  Result<void> check_ids(std::span<const int> ids, const std::string& where) const;
+
   const Network& network() const { return *network_; }
   /// The files that hold its weights.
   const std::vector<std::string>& files() const { return files_; }
@@ -89,7 +95,8 @@ class Model {
   Model();
   /// Takes from the budget for as long as the model lives.
   Result<void> take(size_t bytes, const std::string& owner);
-  Result<void> open_tokenizer(const std::string& file);
+  Result<void> open_tokenizer(const std::string& file, bool inside_gguf);
+  void add_turn_ends(bool inside_gguf);
   Result<void> load_weights(const Family& family, const ModelConfig& config, std::shared_ptr<const TensorDir> dir,
                             const ModelOptions& options);
   std::shared_ptr<Budget> budget_, kv_budget_;

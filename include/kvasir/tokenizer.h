@@ -1,5 +1,6 @@
 // Text to token ids and back: byte-level BPE and SentencePiece-style BPE, from Hugging Face's tokenizer.json,
-// SentencePiece's .model and llama2.c's tokenizer.bin. A GGUF file's tokenizer is made where the file is read.
+// SentencePiece's .model, a folder that holds one of the two, and llama2.c's tokenizer.bin. A GGUF file's tokenizer is
+// made where the file is read.
 // How a vocabulary is read and merged lives in src/token; chat templates are not here.
 #pragma once
 
@@ -11,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include <kvasir/ignored.h>
 #include <kvasir/result.h>
 
 namespace kvasir {
@@ -36,8 +38,15 @@ class Tokenizer {
   /// remove_extra_whitespaces are refused by their names.
   static Result<std::shared_ptr<const Tokenizer>> from_sentencepiece(const std::filesystem::path& model);
 
-  /// Over what another reader (GGUF's) has made. Requires: not null.
-  static std::shared_ptr<const Tokenizer> from_model(std::unique_ptr<const TokenModel> model);
+  /// Reads the tokenizer of a Hugging Face folder: its `tokenizer.json`, else its `tokenizer.model`, with what
+  /// `tokenizer_config.json`, `added_tokens.json` and `special_tokens_map.json` say beside it. Here the unknown,
+  /// control and user-defined pieces of a `.model` are looked for in a text before anything else, as GGUF's are. What
+  /// contradicts the tokenizer, or would change ids and is not understood, is refused by its name.
+  static Result<std::shared_ptr<const Tokenizer>> from_folder(const std::filesystem::path& folder);
+
+  /// Over what another reader (GGUF's) has made. `turn_end_is_named`: end_of_turn() stays empty. Requires: not null.
+  static std::shared_ptr<const Tokenizer> from_model(std::unique_ptr<const TokenModel> model,
+                                                     std::vector<Ignored> ignored = {}, bool turn_end_is_named = false);
 
   ~Tokenizer();
   Tokenizer(const Tokenizer&) = delete;
@@ -70,6 +79,13 @@ class Tokenizer {
   std::optional<int> unk() const;
   /// True for control tokens, which are not part of the text that a reader should see.
   bool is_special(int id) const;
+  /// True for a token that `encode` looks for in a text before anything else.
+  bool is_added(int id) const;
+  /// The added tokens that end a turn of a chat by their texts ("<|im_end|>"), ascending. Empty where the file itself
+  /// names the token that does.
+  const std::vector<int>& end_of_turn() const { return end_of_turn_; }
+  /// What the tokenizer's files hold and Kvasir does not use.
+  const std::vector<Ignored>& ignored() const { return ignored_; }
   /// The id of a piece in the vocabulary's own spelling ("Ġthe"), added tokens included.
   std::optional<int> find(std::string_view piece) const;
   /// The vocabulary's own spelling; empty for an id that it lacks.
@@ -79,9 +95,11 @@ class Tokenizer {
 
  private:
   friend class StreamDecoder;
-  explicit Tokenizer(std::unique_ptr<const TokenModel> model);
+  Tokenizer(std::unique_ptr<const TokenModel> model, std::vector<Ignored> ignored, bool turn_end_is_named);
 
   std::unique_ptr<const TokenModel> model_;
+  std::vector<Ignored> ignored_;
+  std::vector<int> end_of_turn_;
 };
 
 /// Turns ids into printable text one at a time: what it returns is always whole, valid UTF-8. It may start in mid-text,

@@ -142,12 +142,13 @@ Result<void> parse_special_ids(const ConfigView& view, ModelConfig* config) {
   constexpr int64_t kMaxId = 1 << 24;
   KVASIR_TRY(const auto eos, view.get_ints_or_empty("eos_token_id"));
   for (int64_t id : eos) {
+    if (id == -1) continue;  // how some files say that there is none
     if (id < 0 || id > kMaxId)
       return fail(fmt::format("\"eos_token_id\" is {}, allowed 0..{}", id, kMaxId), view.where());
     config->eos.push_back(static_cast<int>(id));
   }
   KVASIR_TRY(const auto bos, view.get_ints_or_empty("bos_token_id"));
-  if (bos.empty()) return {};
+  if (bos.empty() || bos[0] == -1) return {};
   if (bos[0] < 0 || bos[0] > kMaxId)
     return fail(fmt::format("\"bos_token_id\" is {}, allowed 0..{}", bos[0], kMaxId), view.where());
   config->bos = static_cast<int>(bos[0]);

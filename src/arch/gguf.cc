@@ -247,14 +247,20 @@ class Translator {
   // Every token that ends a text or a turn of a chat.
   Result<void> special_ids() {
     std::vector<int64_t> eos;
-    for (const char* name : {"eos", "eot", "eom"}) {
-      KVASIR_TRY(const auto id, metadata().get_int(fmt::format("tokenizer.ggml.{}_token_id", name)));
+    for (const char* name : {"eos", "eot", "eom", "fim_pad", "fim_rep", "fim_sep"}) {
+      KVASIR_TRY(const auto id, special_id(name));
       if (id && std::find(eos.begin(), eos.end(), *id) == eos.end()) eos.push_back(*id);
     }
     config_.set("eos_token_id", eos);
-    KVASIR_TRY(const auto bos, metadata().get_int("tokenizer.ggml.bos_token_id"));
+    KVASIR_TRY(const auto bos, special_id("bos"));
     if (bos) config_.set("bos_token_id", *bos);
     return {};
+  }
+
+  // Minus one in 32 bits is how some files say that there is none.
+  Result<std::optional<int64_t>> special_id(std::string_view name) const {
+    KVASIR_TRY(const auto id, metadata().get_int(fmt::format("tokenizer.ggml.{}_token_id", name)));
+    return id == -1 || id == int64_t{0xffffffff} ? std::nullopt : id;
   }
 
   static std::string_view translate(std::span<const GgufName> names, std::string_view stem) {

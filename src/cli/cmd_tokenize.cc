@@ -27,9 +27,7 @@ Result<std::string> read_stdin() {
 Result<std::string> input(const Args& a) {
   if (a.from_stdin && a.text) return fail("there is a text on the command line too", "--stdin", "one of the two");
   if (!a.from_stdin && !a.text) return fail("no text is given", "TEXT", "a text, --stdin or --ids");
-  KVASIR_TRY(std::string text, a.from_stdin ? read_stdin() : Result<std::string>(*a.text));
-  if (text.empty()) return fail("the text is empty", a.from_stdin ? "stdin" : "TEXT", "at least one character");
-  return text;
+  return a.from_stdin ? read_stdin() : Result<std::string>(*a.text);
 }
 
 nlohmann::json to_json(const Tokenizer& tokenizer, const std::vector<int>& ids) {
@@ -57,6 +55,7 @@ Result<int> decode(const Args& a, const Tokenizer& tokenizer) {
 Result<int> run(const Args& a) {
   KVASIR_TRY(const auto opened, open_tokenizer(a.tokenizer.empty() ? a.model : a.tokenizer));
   const Tokenizer& tokenizer = *opened;
+  print_note(tokenizer.ignored());
   if (!a.ids.empty()) return decode(a, tokenizer);
   KVASIR_TRY(const std::string text, input(a));
   KVASIR_TRY(const auto ids, tokenizer.encode(text, !a.no_bos));

@@ -191,7 +191,7 @@ Result<DriftReport> drift(Engine& engine, std::span<const int> ids, std::optiona
   KVASIR_TRY(std::vector<Session> sessions, open_sessions(engine, options));
   KVASIR_TRY(const auto pool, ThreadPool::create(engine.threads()));
   const int vocab = engine.model().info().vocab;
-  KVASIR_TRY(const auto windows, TextWindows::cut(ids, bos, sessions[0].ctx(), options.windows, vocab));
+  KVASIR_TRY(const auto windows, TextWindows::cut(ids, bos, sessions[0].ctx(), options.windows, engine.model()));
   DriftReport report;
   report.window = windows.size();
   report.windows = windows.count();

@@ -69,6 +69,7 @@ Result<void> Engine::step(std::span<const Feed> feeds, StepOutput* out) {
   for (const Feed& feed : feeds) {
     sessions.push_back(feed.session);
     if (feed.tokens.empty()) return fail("no tokens to feed", "prompt", "a prompt that is not empty");
+    KVASIR_CHECK(model_->check_ids(feed.tokens, "prompt"));
     const size_t end = feed.session->tokens_.size() + feed.tokens.size();
     if (end > static_cast<size_t>(feed.session->ctx_))
       return fail(fmt::format("{} tokens do not fit the context of {}", end, feed.session->ctx_), "prompt",

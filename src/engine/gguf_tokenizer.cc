@@ -1,6 +1,9 @@
 // Source of the keys: ggml-org/ggml docs/gguf.md, "Tokenizer".
 #include "engine/gguf_tokenizer.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include <fmt/format.h>
 
 #include "token/gguf_vocab.h"
@@ -26,7 +29,96 @@ Result<std::vector<double>> numbers(const GgufMetadata& metadata, std::string_vi
   return std::move(*list);
 }
 
+// ---- what is left unused ------------------------------------------------------------------------------------------
+
+// Source of the keys: ggml-org/llama.cpp gguf-py/gguf/constants.py and src/llama-vocab.cpp. The tokens that end a text
+// are read with the model's numbers (arch/gguf.cc).
+constexpr std::string_view kUsed[] = {"model",
+                                      "pre",
+                                      "tokens",
+                                      "scores",
+                                      "token_type",
+                                      "merges",
+                                      "bos_token_id",
+                                      "eos_token_id",
+                                      "eot_token_id",
+                                      "eom_token_id",
+                                      "unknown_token_id",
+                                      "add_bos_token",
+                                      "add_space_prefix",
+                                      "fim_pad_token_id",
+                                      "fim_rep_token_id",
+                                      "fim_sep_token_id"};
+
+struct Known {
+  std::string_view name, why;
+};
+constexpr Known kHarmless[] = {
+    {"separator_token_id", "no token is put between texts"},
+    {"padding_token_id", "texts are not padded"},
+    {"seperator_token_id", "no token is put between texts"},
+    {"mask_token_id", "nothing is masked"},
+    {"cls_token_id", "for classifiers"},
+    {"token_type_count", "for encoders"},
+    {"fim_pre_token_id", "no gaps are filled"},
+    {"fim_suf_token_id", "no gaps are filled"},
+    {"fim_mid_token_id", "no gaps are filled"},
+    {"prefix_token_id", "no gaps are filled"},
+    {"suffix_token_id", "no gaps are filled"},
+    {"middle_token_id", "no gaps are filled"},
+};
+
+// They change ids, or the choice of tokens, where they are set.
+constexpr Known kRefused[] = {
+    {"add_eos_token", "a token after the text would end a prompt that is to go on"},
+    {"add_sep_token", "a token after the text would end a prompt that is to go on"},
+    {"remove_extra_whitespaces", "texts are taken as they are"},
+    {"precompiled_charsmap", "texts are taken as they are"},
+    {"normalizer.lowercase", "texts are taken as they are"},
+    {"normalizer.strip_accents", "texts are taken as they are"},
+    {"escape_whitespaces", "the kind of tokenizer says how a space is spelled"},
+    {"suppress_tokens", "every token may be chosen"},
+};
+
+bool is_set(const GgufValue& value) {
+  if (value.type == GgufType::array) return value.count > 0;
+  if (const auto flag = value.as_bool()) return *flag;
+  return value.as_int() != 0;
+}
+
+constexpr std::string_view kIdEnding = "_token_id";
+
+// Minus one, in whichever integer it stands, is how files say that there is no such token.
+bool means_none(const GgufValue& value) {
+  const auto number = value.as_int();
+  return number && (*number == -1 || *number == INT64_C(0xffffffff));
+}
+
+Result<void> consider(std::string_view name, const GgufValue& value, std::vector<Ignored>& ignored) {
+  const auto is = [name](const Known& one) { return one.name == name; };
+  if (name.ends_with(kIdEnding) && means_none(value)) {
+    ignored.push_back({key(name), "-1 is no token", true});
+    return {};
+  }
+  if (std::find(std::begin(kUsed), std::end(kUsed), name) != std::end(kUsed)) return {};
+  if (const auto it = std::find_if(std::begin(kRefused), std::end(kRefused), is); it != std::end(kRefused)) {
+    if (!is_set(value)) return {};
+    return fail(fmt::format("{} is set, which is not supported: {}", key(name), it->why), {},
+                "--tokenizer with another file of the same vocabulary");
+  }
+  const auto it = std::find_if(std::begin(kHarmless), std::end(kHarmless), is);
+  if (it == std::end(kHarmless))
+    return fail(fmt::format("{} is not known, and may change ids", key(name)), {},
+                "--tokenizer with another file of the same vocabulary");
+  ignored.push_back({key(name), std::string(it->why), false});
+  return {};
+}
+
+// ---- what is read -------------------------------------------------------------------------------------------------
+
 Result<std::optional<int>> id(const GgufMetadata& metadata, std::string_view name) {
+  const GgufValue* there = metadata.find(key(name));
+  if (there != nullptr && means_none(*there)) return std::nullopt;
   KVASIR_TRY(const auto value, metadata.get_int(key(name)));
   if (!value) return std::nullopt;
   if (*value < 0 || *value > INT32_MAX) return fail(fmt::format("{} is {}, which is no token", key(name), *value));
@@ -71,13 +163,37 @@ Result<std::unique_ptr<const TokenModel>> read_model(const GgufMetadata& metadat
 
 }  // namespace
 
+Result<std::vector<Ignored>> unused_tokenizer_keys(const GgufMetadata& metadata) {
+  constexpr std::string_view kAll = "tokenizer.", kGgml = "tokenizer.ggml.";
+  std::vector<Ignored> ignored;
+  for (const auto& [name, value] : metadata.entries) {
+    const std::string_view text = name;
+    if (text.starts_with(kGgml)) {
+      KVASIR_CHECK(consider(text.substr(kGgml.size()), value, ignored));
+    } else if (text.starts_with("tokenizer.chat_template")) {
+      ignored.push_back({std::string(text), "prompts are taken as they are", false});
+    } else if (text == "tokenizer.huggingface.json" || text == "tokenizer.rwkv.world") {
+      ignored.push_back({std::string(text), "tokenizer.ggml says it", false});
+    } else if (text.starts_with(kAll)) {
+      ignored.push_back({std::string(text), "not known to Kvasir", true});
+    }
+  }
+  return ignored;
+}
+
 bool has_tokenizer(const GgufMetadata& metadata) { return metadata.find(key("tokens")) != nullptr; }
 
 Result<std::shared_ptr<const Tokenizer>> open_gguf_tokenizer(const std::filesystem::path& path) {
   KVASIR_TRY(const GgufFile file, open_gguf(path));
-  auto model = read_model(file.metadata);
-  if (!model) return fail(model.error().what, path.string(), model.error().hint);
-  return Tokenizer::from_model(std::move(*model));
+  const auto read = [&]() -> Result<std::shared_ptr<const Tokenizer>> {
+    KVASIR_TRY(std::unique_ptr<const TokenModel> model, read_model(file.metadata));
+    KVASIR_TRY(std::vector<Ignored> ignored, unused_tokenizer_keys(file.metadata));
+    KVASIR_TRY(const auto eot, id(file.metadata, "eot_token_id"));
+    return Tokenizer::from_model(std::move(model), std::move(ignored), eot.has_value());
+  };
+  auto tokenizer = read();
+  if (!tokenizer) return fail(tokenizer.error().what, path.string(), tokenizer.error().hint);
+  return tokenizer;
 }
 
 }  // namespace kvasir

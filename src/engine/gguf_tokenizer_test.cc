@@ -144,8 +144,8 @@ TEST(GgufTokenizer, WhatIsMissingOrWrongIsNamed) {
   EXPECT_THAT(with("t5", [](Bytes& b) { b.text_entry("tokenizer.ggml.pre", "default"); }), HasSubstr("t5"));
   EXPECT_THAT(with("llama", [](Bytes& b) { b.text_entry("tokenizer.ggml.scores", "x"); }),
               HasSubstr("tokenizer.ggml.scores"));
-  EXPECT_THAT(with("llama", [](Bytes& b) { b.entry("tokenizer.ggml.bos_token_id", GgufType::i32, int32_t{-1}); }),
-              HasSubstr("-1"));
+  EXPECT_THAT(with("llama", [](Bytes& b) { b.entry("tokenizer.ggml.bos_token_id", GgufType::i32, int32_t{-2}); }),
+              HasSubstr("-2"));
   EXPECT_THAT(with("llama",
                    [](Bytes& b) {
                      b.array("tokenizer.ggml.token_type", GgufType::i32, 2).number<int32_t>(1).number<int32_t>(999);

@@ -140,6 +140,8 @@ Result<void> read_snapshot(const fs::path& path, Inspection* out) {
 Result<std::string> fingerprint_of(const std::string& path, std::vector<Ignored>* ignored) {
   KVASIR_TRY(const auto model, Model::open(path, {.weights = "mapped", .tokenizer = {}, .with_tokenizer = false}));
   *ignored = model->info().ignored;
+  if (const auto tokenizer = open_tokenizer(path))
+    ignored->insert(ignored->end(), (*tokenizer)->ignored().begin(), (*tokenizer)->ignored().end());
   return model->fingerprint();
 }
 
@@ -158,6 +160,8 @@ Result<Inspection> inspect(const std::string& name_or_path) {
     return fail(e.what(), out.path);
   }
   auto fingerprint = fingerprint_of(out.path, &out.ignored);
+  if (const auto tokenizer = open_tokenizer(out.path))
+    out.ignored.insert(out.ignored.end(), (*tokenizer)->ignored().begin(), (*tokenizer)->ignored().end());
   if (fingerprint)
     out.fingerprint = *fingerprint;
   else

@@ -17,6 +17,7 @@
 #include "engine/memory_plan.h"
 #include "engine/model_files.h"
 #include "format/gguf.h"
+#include "format/strict_json.h"
 
 namespace kvasir {
 namespace fs = std::filesystem;
@@ -25,9 +26,13 @@ namespace {
 
 Result<std::shared_ptr<const Tokenizer>> tokenizer_for(const fs::path& path, int vocab) {
   KVASIR_TRY(auto tokenizer, open_tokenizer_file(path, vocab));
-  if (tokenizer->vocab_size() > vocab)
-    return fail(fmt::format("{} tokens, the model has logits for {}", tokenizer->vocab_size(), vocab), path.string(),
-                "the tokenizer that belongs to these weights");
+  // Padding and the like may have no row of weights: a text that holds one is refused. A word without one means that
+  // the vocabulary is another model's.
+  for (int id = vocab; id < tokenizer->vocab_size(); ++id) {
+    if (tokenizer->piece(id).empty() || tokenizer->is_added(id)) continue;
+    return fail(fmt::format("{} tokens, the model has logits for {}", tokenizer->vocab_size(), vocab),
+                vocabulary_file(path).string(), "the tokenizer that belongs to these weights");
+  }
   return tokenizer;
 }
 
@@ -71,12 +76,8 @@ Result<std::string> find_model(const std::string& name) {
 Result<std::shared_ptr<const Tokenizer>> open_tokenizer(const std::string& name_or_path) {
   KVASIR_TRY(const fs::path path, find_model(name_or_path));
   std::error_code ec;
-  if (fs::is_directory(path, ec)) {
-    const fs::path file = tokenizer_in(path);
-    if (!file.empty()) return open_tokenizer_file(file, std::nullopt);
-    return fail("the folder has no tokenizer", path.string(), "one with a tokenizer.json or a tokenizer.model");
-  }
-  if (path.extension() != ".bin" || is_gguf(path)) return open_tokenizer_file(path, std::nullopt);
+  const bool llama2c = !fs::is_directory(path, ec) && path.extension() == ".bin" && !is_gguf(path);
+  if (!llama2c) return open_tokenizer_file(path, std::nullopt);
   KVASIR_TRY(const ModelFiles files, read_model_files(path));
   KVASIR_TRY(const int64_t vocab, files.config.get_int("vocab_size", 1, 1 << 24));
   if (files.tokenizer.empty()) return fail("no tokenizer lies beside this model", path.string(), "a tokenizer.bin");
@@ -92,9 +93,34 @@ Result<void> Model::take(size_t bytes, const std::string& owner) {
   return {};
 }
 
-Result<void> Model::open_tokenizer(const std::string& file) {
+// A GGUF file says itself whether it names the token that ends a turn. A folder has one list for all of them: two or
+// more are the whole list, one is the end of a text.
+void Model::add_turn_ends(bool inside_gguf) {
+  if (!inside_gguf && info_.eos.size() > 1) return;
+  for (const int id : tokenizer_->end_of_turn()) {
+    const bool known = std::find(info_.eos.begin(), info_.eos.end(), id) != info_.eos.end();
+    if (!known && id < info_.vocab) info_.eos.push_back(id);
+  }
+}
+
+Result<void> Model::check_ids(std::span<const int> ids, const std::string& where) const {
+  for (const int id : ids) {
+    if (id >= 0 && id < info_.vocab) continue;
+    if (tokenizer_ == nullptr || tokenizer_->piece(id).empty())
+      return fail(fmt::format("token id {} is out of range, the vocabulary has {}", id, info_.vocab), where,
+                  fmt::format("ids 0..{}", info_.vocab - 1));
+    return fail(fmt::format("token {} ({}) is out of range: the weights have rows for {} tokens", id,
+                            in_quotes(tokenizer_->piece(id)), info_.vocab),
+                where, "a text without it");
+  }
+  return {};
+}
+
+Result<void> Model::open_tokenizer(const std::string& file, bool inside_gguf) {
   const size_t before = heap_bytes();
   KVASIR_TRY(tokenizer_, tokenizer_for(file, info_.vocab));
+  add_turn_ends(inside_gguf);
+  info_.ignored.insert(info_.ignored.end(), tokenizer_->ignored().begin(), tokenizer_->ignored().end());
   const size_t after = heap_bytes();
   info_.tokenizer_bytes = after > before ? after - before : 0;
   return take(info_.tokenizer_bytes, "tokenizer");
@@ -128,7 +154,9 @@ Result<std::shared_ptr<const Model>> Model::open(const std::string& name_or_path
   model->pool_ = BlockPool::create({model->budget_, model->kv_budget_});
   KVASIR_CHECK(model->take(kProcessBytes, "code and small objects"));
   if (!options.tokenizer.empty()) files.tokenizer = options.tokenizer;
-  if (!files.tokenizer.empty() && options.with_tokenizer) KVASIR_CHECK(model->open_tokenizer(files.tokenizer));
+  const bool inside_gguf = options.tokenizer.empty() && files.format.starts_with("GGUF");
+  if (!files.tokenizer.empty() && options.with_tokenizer)
+    KVASIR_CHECK(model->open_tokenizer(files.tokenizer, inside_gguf));
   for (const auto& file : files.tensors.files) model->files_.push_back(file->path().string());
   KVASIR_CHECK(
       model->load_weights(*description.family, config, std::make_shared<TensorDir>(std::move(files.tensors)), options));

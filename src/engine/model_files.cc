@@ -17,6 +17,10 @@ namespace fs = std::filesystem;
 
 namespace {
 
+void append(std::vector<Ignored> more, std::vector<Ignored>* to) {
+  to->insert(to->end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
+}
+
 Result<ModelFiles> read_folder(const fs::path& folder) {
   ModelFiles files;
   files.format = "safetensors";
@@ -36,7 +40,12 @@ Result<ModelFiles> read_gguf(const fs::path& path) {
   KVASIR_TRY(GgufFile file, open_gguf(path));
   const std::string format = fmt::format("GGUF v{}", file.version);
   const bool tokenizer = has_tokenizer(file.metadata);
+  std::vector<Ignored> ignored;  // a tokenizer lists its own
+  if (!tokenizer) {
+    KVASIR_TRY(ignored, unused_tokenizer_keys(file.metadata));
+  }
   KVASIR_TRY(GgufModel model, read_gguf_model(std::move(file), path.string()));
+  append(std::move(ignored), &model.ignored);
   return ModelFiles{.format = format,
                     .config = std::move(model.config),
                     .config_file = {},
@@ -101,10 +110,6 @@ Result<SamplingParams> read_sampling(const ConfigView& view) {
   return p;
 }
 
-void append(std::vector<Ignored> more, std::vector<Ignored>* to) {
-  to->insert(to->end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
-}
-
 }  // namespace
 
 Result<ModelDescription> describe_model(const ModelFiles& files, const std::string& where) {
@@ -133,14 +138,18 @@ Result<ModelDescription> describe_config(const ConfigView& file) {
   return describe_model(files, file.where());
 }
 
-fs::path tokenizer_in(const fs::path& folder) {
+fs::path vocabulary_file(const fs::path& path) {
   for (const char* name : {"tokenizer.json", "tokenizer.model"})
-    if (is_there(folder / name)) return folder / name;
-  return {};
+    if (is_there(path / name)) return path / name;
+  return path;
 }
+
+fs::path tokenizer_in(const fs::path& folder) { return vocabulary_file(folder) == folder ? fs::path() : folder; }
 
 Result<std::shared_ptr<const Tokenizer>> open_tokenizer_file(const fs::path& path, std::optional<int> vocab) {
   if (auto dangling = dangling_link(path)) return tl::unexpected(std::move(*dangling));
+  std::error_code ec;
+  if (fs::is_directory(path, ec)) return Tokenizer::from_folder(path);
   const fs::path extension = path.extension();
   if (is_gguf(path) || extension == ".gguf") return open_gguf_tokenizer(path);
   if (extension == ".json") return Tokenizer::from_json(path);

@@ -25,7 +25,7 @@ struct ModelFiles {
   std::optional<ConfigView> config_file;  ///< the whole config.json; absent in formats that have none
   std::optional<ConfigView> generation;   ///< generation_config.json, or the sampling that a GGUF file recommends
   TensorDir tensors;
-  std::filesystem::path tokenizer;  ///< empty: none found
+  std::filesystem::path tokenizer;  ///< for open_tokenizer_file(); empty: none found
   std::vector<Ignored> ignored;     ///< what reading the format found and does not use
 };
 
@@ -46,11 +46,14 @@ Result<ModelDescription> describe_model(const ModelFiles& files, const std::stri
 /// The same from a config.json alone.
 Result<ModelDescription> describe_config(const ConfigView& file);
 
-/// The tokenizer's file in a Hugging Face folder; empty when there is none.
+/// The folder itself, where it holds a tokenizer; else empty.
 std::filesystem::path tokenizer_in(const std::filesystem::path& folder);
 
-/// By what the file is: GGUF, else .json, .model or .bin. A .bin does not know its number of tokens: `vocab` is the
-/// model's.
+/// The file with the vocabulary, of what open_tokenizer_file() takes.
+std::filesystem::path vocabulary_file(const std::filesystem::path& path);
+
+/// By what it is: a folder, with all that its files say together, or one file read alone: GGUF, .json, .model or .bin.
+/// A .bin does not know its number of tokens: `vocab` is the model's.
 Result<std::shared_ptr<const Tokenizer>> open_tokenizer_file(const std::filesystem::path& path,
                                                              std::optional<int> vocab);
 

@@ -42,7 +42,7 @@ Result<PerplexityReport> perplexity(Engine& engine, std::span<const int> ids, st
   KVASIR_TRY(Session session, engine.open_session(options.session));
   KVASIR_TRY(const auto pool, ThreadPool::create(engine.threads()));
   const int vocab = engine.model().info().vocab;
-  KVASIR_TRY(const auto windows, TextWindows::cut(ids, bos, session.ctx(), options.windows, vocab));
+  KVASIR_TRY(const auto windows, TextWindows::cut(ids, bos, session.ctx(), options.windows, engine.model()));
   PerplexityReport report;
   report.window = windows.size();
   report.windows = windows.count();

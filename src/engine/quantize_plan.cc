@@ -198,9 +198,9 @@ class FolderPlanner {
       return {};
     }
     KVASIR_TRY(const auto tokenizer, open_tokenizer_file(file, config_.vocab));
-    auto owned = gguf_vocab_of(tokenizer->model(), config_.vocab);
+    auto owned = gguf_vocab_of(tokenizer->model(), config_.vocab, names_->arch);
     if (!owned)
-      return fail(owned.error().what, file.string(),
+      return fail(owned.error().what, vocabulary_file(file).string(),
                   "--tokenizer with another file of the same vocabulary, or --no-tokenizer");
     vocabulary(owned->vocab);
     chat_template();

@@ -207,7 +207,7 @@ TEST_F(Quantize, ALlama2cFileWritesTheSameStory) {
   write(bin, "f32", "stories");
   const auto a = open_tokenizer(bin), b = open_tokenizer(gguf("stories"));
   ASSERT_TRUE(a && b) << message_of(b);
-  for (const char* text : {"Once upon a time", "  two  spaces\n", "é \xff unseen: \u4e16", ""})
+  for (const char* text : {"Once upon a time", "  two  spaces\n", "é \xff unseen: \u4e16", "", "<unk>\n<s>\n</s>"})
     EXPECT_EQ(*(*a)->encode(text), *(*b)->encode(text)) << text;
   EXPECT_EQ(generated(bin, 40).tokens, generated(gguf("stories"), 40).tokens);
 }

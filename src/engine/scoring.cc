@@ -13,15 +13,6 @@ namespace {
 constexpr size_t kLogitBytes = size_t{8} << 20;
 constexpr size_t kMostRows = 256;
 
-// A window's last token is scored and never fed, so no step would refuse it.
-Result<void> check_ids(std::span<const int> ids, int vocab) {
-  for (int id : ids)
-    if (id < 0 || id >= vocab)
-      return fail(fmt::format("token id {} is out of range, the vocabulary has {}", id, vocab), "text",
-                  "the tokenizer that belongs to this model");
-  return {};
-}
-
 // How many whole windows are to be scored.
 Result<int> count_windows(size_t tokens, int window, int asked) {
   if (window < 3)
@@ -43,10 +34,12 @@ Result<void> feed_all(Engine& engine, std::span<Session> sessions, std::span<con
 
 }  // namespace
 
-Result<TextWindows> TextWindows::cut(std::span<const int> ids, std::optional<int> bos, int size, int asked, int vocab) {
+Result<TextWindows> TextWindows::cut(std::span<const int> ids, std::optional<int> bos, int size, int asked,
+                                     const Model& model) {
   TextWindows windows;
   KVASIR_TRY(windows.count_, count_windows(ids.size(), size, asked));
-  KVASIR_CHECK(check_ids(ids, vocab));
+  // A window's last token is scored and never fed, so no step would refuse it.
+  KVASIR_CHECK(model.check_ids(ids, "text"));
   windows.ids_ = ids;
   windows.bos_ = bos;
   windows.size_ = size;

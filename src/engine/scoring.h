@@ -16,8 +16,10 @@ namespace kvasir {
 class TextWindows {
  public:
   /// `asked` windows at most, 0 for all. `bos`, where given, stands in for a window's first token.
-  /// Errors: fewer ids than one window takes, a window under 3 tokens, a negative count, an id out of the vocabulary.
-  static Result<TextWindows> cut(std::span<const int> ids, std::optional<int> bos, int size, int asked, int vocab);
+  /// Errors: fewer ids than one window takes, a window under 3 tokens, a negative count, an id that the model has no
+  /// row for.
+  static Result<TextWindows> cut(std::span<const int> ids, std::optional<int> bos, int size, int asked,
+                                 const Model& model);
 
   int size() const { return size_; }
   int count() const { return count_; }

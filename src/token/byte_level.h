@@ -29,6 +29,7 @@ class ByteLevelModel final : public TokenModel {
   Result<std::vector<int>> encode(std::string_view text, bool add_bos) const override;
   std::string text(int id) const override;
   bool is_special(int id) const override;
+  bool is_added(int id) const override { return added_.has(id); }
   std::optional<int> bos() const override;
   std::optional<int> unk() const override { return parts_.unk; }
   bool drops_space(int, int) const override { return false; }

@@ -139,13 +139,6 @@ Result<void> fill(const GgufVocab& vocab, bool add_bos_by_default, BpeParts& par
   return {};
 }
 
-// Phi-3's own tokenizer.json has "rstrip" on every added token but these; GGUF has no place for that flag.
-void strip_as_phi3(std::vector<AddedToken>& added) {
-  constexpr std::string_view kPlain[] = {"<unk>", "<s>", "<|endoftext|>"};
-  for (AddedToken& token : added)
-    token.rstrip = std::find(std::begin(kPlain), std::end(kPlain), token.content) == std::end(kPlain);
-}
-
 Result<std::unique_ptr<const TokenModel>> make_llama(const GgufVocab& vocab) {
   KVASIR_CHECK(check_length("scores", vocab.scores.size(), vocab.tokens.size()));
   KVASIR_CHECK(check_length("token_type", vocab.types.size(), vocab.tokens.size()));
@@ -154,7 +147,7 @@ Result<std::unique_ptr<const TokenModel>> make_llama(const GgufVocab& vocab) {
   }
   SpmParts parts;
   KVASIR_CHECK(fill(vocab, true, parts, parts.kinds));
-  if (vocab.arch == "phi3") strip_as_phi3(parts.added);
+  for (AddedToken& token : parts.added) token.rstrip = swallows_space(vocab.arch, token.content);
   parts.scores = vocab.scores;
   parts.fuse_unk = true;
   parts.byte_fallback = true;
@@ -164,6 +157,8 @@ Result<std::unique_ptr<const TokenModel>> make_llama(const GgufVocab& vocab) {
 
 Result<std::unique_ptr<const TokenModel>> make_gpt2(const GgufVocab& vocab) {
   KVASIR_TRY(const PreTokenization* pre, find_pre(vocab.pre));
+  if (vocab.add_space_prefix.value_or(false))
+    return fail("tokenizer.ggml.add_space_prefix is set, which a byte-level tokenizer has no use for");
   if (!vocab.types.empty()) KVASIR_CHECK(check_length("token_type", vocab.types.size(), vocab.tokens.size()));
   ByteLevelParts parts;
   std::vector<PieceKind> kinds;
@@ -182,6 +177,12 @@ Result<std::unique_ptr<const TokenModel>> make_gpt2(const GgufVocab& vocab) {
 }
 
 }  // namespace
+
+// Phi-3's own tokenizer.json has "rstrip" on every added token but these.
+bool swallows_space(std::string_view arch, std::string_view token) {
+  constexpr std::string_view kPlain[] = {"<unk>", "<s>", "<|endoftext|>"};
+  return arch == "phi3" && std::find(std::begin(kPlain), std::end(kPlain), token) == std::end(kPlain);
+}
 
 std::string_view find_pre_name(const ByteLevelParts& parts) {
   const auto same_cut = [](const CutStage& a, const CutStage& b) {

@@ -42,10 +42,15 @@ struct OwnedGgufVocab {
   std::deque<std::string> texts;
 };
 
-/// The other way: what a GGUF file says for `model` in a language model of `tokens` tokens. Ids without a piece are
-/// padded with unused tokens, as llama.cpp's converter does. `eos`, `eot` and `arch` are left to the caller.
-/// Errors: a tokenizer that differs from each of those that GGUF files can name, by what differs.
-Result<OwnedGgufVocab> gguf_vocab_of(const TokenModel& model, int tokens);
+/// The other way: what a GGUF file of architecture `arch` says for `model` in a language model of `tokens` tokens. Ids
+/// without a piece are padded with unused tokens, as llama.cpp's converter does. `eos` and `eot` are left to the
+/// caller. Errors: a tokenizer that differs from each of those that GGUF files can name, or of which Kvasir and
+/// llama.cpp would make different ids, by what differs.
+Result<OwnedGgufVocab> gguf_vocab_of(const TokenModel& model, int tokens, std::string_view arch);
+
+/// Whether readers of GGUF let this added token of a SentencePiece vocabulary swallow the white space after it: no key
+/// says so, the architecture does.
+bool swallows_space(std::string_view arch, std::string_view token);
 
 /// The name of `tokenizer.ggml.pre` under which files cut texts like this; empty when there is none.
 std::string_view find_pre_name(const ByteLevelParts& parts);

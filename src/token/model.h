@@ -30,6 +30,8 @@ class TokenModel {
   /// The bytes of a token. Requires: vocabulary().has(id).
   virtual std::string text(int id) const = 0;
   virtual bool is_special(int id) const = 0;
+  /// True for a token that is looked for in a text before anything else. Requires: vocabulary().has(id).
+  virtual bool is_added(int id) const = 0;
   virtual std::optional<int> bos() const = 0;
   virtual std::optional<int> unk() const = 0;
   /// True where a space that opens `id` right after `previous` is the encoder's own and not the writer's. `previous` is

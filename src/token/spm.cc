@@ -134,7 +134,7 @@ class SpmModel::Encoder {
     return MergeTarget{priority_of(score), id};
   }
 
-  // A merge never makes a user-defined piece: its text would have been a symbol from the start.
+  // A merge never makes such a user-defined piece: its text would have been a symbol from the start.
   bool is_frozen(const Symbol& symbol) const {
     return symbol.id >= 0 && !model_.user_defined_.empty() && model_.kind(symbol.id) == PieceKind::kUserDefined;
   }
@@ -306,9 +306,8 @@ int SpmModel::find_piece(std::string_view text) const {
   switch (kind(id)) {
     case PieceKind::kNormal:
     case PieceKind::kUnused:
-      return id;
     case PieceKind::kUserDefined:
-      return added_.has(id) ? -1 : id;
+      return id;
     default:
       return -1;
   }
@@ -320,9 +319,15 @@ Result<std::vector<int>> SpmModel::encode(std::string_view text, bool add_bos) c
   return ids;
 }
 
+bool SpmModel::stands_for_itself(int id) const {
+  const bool merged =
+      kind(id) == PieceKind::kUserDefined && parts_.vocabulary.piece(id).find(kSpaceMark) != std::string_view::npos;
+  return added_.has(id) && !merged;
+}
+
 std::string SpmModel::text(int id) const {
   const std::string_view piece = parts_.vocabulary.piece(id);
-  if (added_.has(id)) return std::string(piece);
+  if (stands_for_itself(id)) return std::string(piece);
   if (kind(id) == PieceKind::kControl) return {};
   if (kind(id) == PieceKind::kByte) {
     if (const auto byte = spelled_byte(piece)) return std::string(1, static_cast<char>(*byte));
@@ -349,9 +354,10 @@ std::optional<int> SpmModel::bos() const {
 }
 
 bool SpmModel::drops_space(int previous, int id) const {
-  if (parts_.space_before == SpaceBefore::kNever || added_.has(id)) return false;
+  if (parts_.space_before == SpaceBefore::kNever || stands_for_itself(id)) return false;
   if (previous == kTextStart || (previous >= 0 && previous == bos())) return true;
-  return parts_.space_before != SpaceBefore::kFirstIfMissing && vocabulary().has(previous) && added_.has(previous);
+  return parts_.space_before != SpaceBefore::kFirstIfMissing && vocabulary().has(previous) &&
+         stands_for_itself(previous);
 }
 
 }  // namespace kvasir

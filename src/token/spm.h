@@ -22,7 +22,7 @@ enum class PieceKind : std::uint8_t {
   kNormal,
   kUnknown,
   kControl,
-  kUserDefined,  ///< where `added` does not hold it: one symbol wherever it stands in the text
+  kUserDefined,  ///< where `added` does not hold it: one symbol wherever it stands in the text; else as kNormal too
   kUnused,       ///< merged through, then taken apart again
   kByte,         ///< "<0x0A>" is the byte 10
 };
@@ -58,6 +58,7 @@ class SpmModel final : public TokenModel {
   Result<std::vector<int>> encode(std::string_view text, bool add_bos) const override;
   std::string text(int id) const override;
   bool is_special(int id) const override;
+  bool is_added(int id) const override { return added_.has(id); }
   std::optional<int> bos() const override;
   std::optional<int> unk() const override { return parts_.unk; }
   bool drops_space(int previous, int id) const override;
@@ -71,6 +72,9 @@ class SpmModel final : public TokenModel {
   PieceKind kind(int id) const { return parts_.kinds[static_cast<std::size_t>(id)]; }
   std::string_view space() const { return parts_.marks_spaces ? kSpaceMark : " "; }
   std::string normalized(std::string_view text, bool put_space) const;
+  /// An added token that is found in the text as it is spelled. A user-defined one with a mark for a space is mostly
+  /// made by merging instead.
+  bool stands_for_itself(int id) const;
   /// A piece that text may become: -1 for one that is not there, or only stands for itself (control, byte).
   int find_piece(std::string_view text) const;
 

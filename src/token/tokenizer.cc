@@ -1,13 +1,14 @@
 // The public Tokenizer over a TokenModel: files, argument checks, and the edge where library exceptions become errors.
 #include <kvasir/tokenizer.h>
 
-#include <fstream>
-
 #include <fmt/format.h>
 
 #include "token/byte_level.h"
+#include "token/end_of_turn.h"
+#include "token/folder_tokenizer.h"
 #include "token/guarded.h"
 #include "token/llama2c_vocab.h"
+#include "token/read_file.h"
 #include "token/sentencepiece_vocab.h"
 #include "token/spm.h"
 #include "token/tokenizer_byte_json.h"
@@ -17,21 +18,6 @@ namespace kvasir {
 namespace {
 
 using ModelPtr = std::unique_ptr<const TokenModel>;
-
-// The largest tokenizer.json in use is about 35 MB.
-constexpr std::uintmax_t kMaxFileBytes = std::uintmax_t{512} << 20;
-
-Result<std::string> read_file(const std::filesystem::path& path) {
-  std::error_code error;
-  const std::uintmax_t size = std::filesystem::file_size(path, error);
-  if (error) return fail("cannot be read: " + error.message(), {}, "check the path");
-  if (size > kMaxFileBytes) return fail(fmt::format("{} bytes are over the limit of {}", size, kMaxFileBytes));
-  std::string bytes(static_cast<std::size_t>(size), '\0');
-  std::ifstream file(path, std::ios::binary);
-  file.read(bytes.data(), static_cast<std::streamsize>(size));
-  if (!file) return fail(fmt::format("only {} of {} bytes can be read", file.gcount(), size));
-  return bytes;
-}
 
 // understand(bytes of the file) -> Result<ModelPtr>.
 template <class Understand>
@@ -60,17 +46,31 @@ Result<ModelPtr> from_spm_parts(Result<SpmParts> parts) {
   return SpmModel::make(std::move(*parts));
 }
 
+std::shared_ptr<const Tokenizer> alone(ModelPtr model) { return Tokenizer::from_model(std::move(model)); }
+
 }  // namespace
 
-Tokenizer::Tokenizer(std::unique_ptr<const TokenModel> model) : model_(std::move(model)) {}
+Tokenizer::Tokenizer(std::unique_ptr<const TokenModel> model, std::vector<Ignored> ignored, bool turn_end_is_named)
+    : model_(std::move(model)), ignored_(std::move(ignored)) {
+  if (!turn_end_is_named) end_of_turn_ = end_of_turn_ids(*model_);
+}
 Tokenizer::~Tokenizer() = default;
 
-std::shared_ptr<const Tokenizer> Tokenizer::from_model(std::unique_ptr<const TokenModel> model) {
-  return std::shared_ptr<const Tokenizer>(new Tokenizer(std::move(model)));
+std::shared_ptr<const Tokenizer> Tokenizer::from_model(std::unique_ptr<const TokenModel> model,
+                                                       std::vector<Ignored> ignored, bool turn_end_is_named) {
+  return std::shared_ptr<const Tokenizer>(new Tokenizer(std::move(model), std::move(ignored), turn_end_is_named));
+}
+
+Result<std::shared_ptr<const Tokenizer>> Tokenizer::from_folder(const std::filesystem::path& folder) {
+  auto read = guarded([&] { return read_folder_tokenizer(folder); });
+  if (!read)
+    return fail(read.error().what, read.error().where.empty() ? folder.string() : read.error().where,
+                read.error().hint);
+  return from_model(std::move(read->model), std::move(read->ignored));
 }
 
 Result<std::shared_ptr<const Tokenizer>> Tokenizer::from_json(const std::filesystem::path& tokenizer_json) {
-  return load(tokenizer_json, from_json_bytes).map(from_model);
+  return load(tokenizer_json, from_json_bytes).map(alone);
 }
 
 Result<std::shared_ptr<const Tokenizer>> Tokenizer::from_llama2c(const std::filesystem::path& tokenizer_bin,
@@ -78,12 +78,12 @@ Result<std::shared_ptr<const Tokenizer>> Tokenizer::from_llama2c(const std::file
   const auto understand = [&](const std::string& bytes) {
     return from_spm_parts(read_llama2c_vocab(bytes, vocab_size));
   };
-  return load(tokenizer_bin, understand).map(from_model);
+  return load(tokenizer_bin, understand).map(alone);
 }
 
 Result<std::shared_ptr<const Tokenizer>> Tokenizer::from_sentencepiece(const std::filesystem::path& model) {
   const auto understand = [](const std::string& bytes) { return from_spm_parts(read_sentencepiece_vocab(bytes)); };
-  return load(model, understand).map(from_model);
+  return load(model, understand).map(alone);
 }
 
 Result<std::vector<int>> Tokenizer::encode(std::string_view text, bool add_bos) const {
@@ -119,6 +119,7 @@ int Tokenizer::vocab_size() const { return model_->vocabulary().size(); }
 std::optional<int> Tokenizer::bos() const { return model_->bos(); }
 std::optional<int> Tokenizer::unk() const { return model_->unk(); }
 bool Tokenizer::is_special(int id) const { return model_->is_special(id); }
+bool Tokenizer::is_added(int id) const { return model_->vocabulary().has(id) && model_->is_added(id); }
 std::optional<int> Tokenizer::find(std::string_view piece) const { return model_->vocabulary().find(piece); }
 std::string Tokenizer::piece(int id) const { return std::string(model_->vocabulary().piece(id)); }
 

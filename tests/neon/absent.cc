@@ -23,13 +23,17 @@ UringQueue::Done UringQueue::wait() { return {}; }
 void UringQueue::Close::operator()(io_uring*) const {}
 
 bool has_tokenizer(const GgufMetadata&) { return false; }
+Result<std::vector<Ignored>> unused_tokenizer_keys(const GgufMetadata&) { return std::vector<Ignored>(); }
 Result<std::shared_ptr<const Tokenizer>> open_gguf_tokenizer(const std::filesystem::path&) { return absent(); }
 Result<std::shared_ptr<const Tokenizer>> Tokenizer::from_json(const std::filesystem::path&) { return absent(); }
+Result<std::shared_ptr<const Tokenizer>> Tokenizer::from_folder(const std::filesystem::path&) { return absent(); }
 Result<std::shared_ptr<const Tokenizer>> Tokenizer::from_sentencepiece(const std::filesystem::path&) {
   return absent();
 }
 Result<std::shared_ptr<const Tokenizer>> Tokenizer::from_llama2c(const std::filesystem::path&, int) { return absent(); }
 int Tokenizer::vocab_size() const { return 0; }
+std::string Tokenizer::piece(int) const { return {}; }
+bool Tokenizer::is_added(int) const { return false; }
 Tokenizer::~Tokenizer() = default;
 
 StreamDecoder::StreamDecoder(std::shared_ptr<const Tokenizer> tokenizer)

@@ -1,0 +1,23 @@
+// The tokenizer of a Hugging Face folder: one file with the vocabulary, and what the files beside it change.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <vector>
+
+#include <kvasir/ignored.h>
+#include <kvasir/result.h>
+
+#include "token/model.h"
+
+namespace kvasir {
+
+struct FolderTokenizer {
+  std::unique_ptr<const TokenModel> model;
+  std::vector<Ignored> ignored;
+};
+
+/// Errors: no tokenizer in the folder; what its files say wrongly, or against each other.
+Result<FolderTokenizer> read_folder_tokenizer(const std::filesystem::path& folder);
+
+}  // namespace kvasir
