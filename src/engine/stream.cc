@@ -51,11 +51,16 @@ void TextSink::emit(const std::string& piece) {
 
 namespace {
 
-Result<void> check(const Session& session, std::span<const int> prompt, const GenerateOptions& options) {
+Result<void> check(const Session& session, bool has_text, std::span<const int> prompt, const GenerateOptions& options) {
   KVASIR_CHECK(check_sampling(options.sampling));
   if (options.max_tokens == 0 || options.max_tokens < -1)
     return fail(fmt::format("{} tokens asked for", options.max_tokens), "-n", "1 or more, or -1 for no limit");
   if (options.lookup < 0) return fail(fmt::format("{} tokens to guess", options.lookup), "--lookup", "0 or more");
+  for (const std::string& stop : options.stop) {
+    if (stop.empty()) return fail("an empty text ends nothing", "--stop", "a text of at least one character");
+    if (!has_text)
+      return fail("this model came without a tokenizer, so no text ends anything", "--stop", "--tokenizer FILE");
+  }
   if (prompt.empty()) return fail("the prompt is empty", "-p", "a prompt of at least one token");
   const size_t end = (options.whole_text ? 0 : session.tokens().size()) + prompt.size();
   if (end > static_cast<size_t>(session.ctx()))
@@ -71,7 +76,7 @@ Stream::Stream(Engine& engine, Session& session, const GenerateOptions& options,
 
 Result<Stream> Stream::open(Engine& engine, Session& session, std::span<const int> prompt,
                             const GenerateOptions& options) {
-  KVASIR_CHECK(check(session, prompt, options));
+  KVASIR_CHECK(check(session, engine.model().tokenizer() != nullptr, prompt, options));
   // Before anything is fed, so that its failure changes nothing and its time is not the first token's.
   if (options.receipt || (options.whole_text && engine.keeps_texts())) KVASIR_CHECK(engine.model().fingerprint());
   Stream stream(engine, session, options, 0);
