@@ -181,8 +181,8 @@ Result<void> synthesize_checked(const SynthOptions& options) {
   KVASIR_CHECK(write_text(folder.path() / "config.json", json));
   if (config.vocab >= 256)
     KVASIR_CHECK(write_text(folder.path() / "tokenizer.json", synth_tokenizer_json(config.vocab)));
-  KVASIR_CHECK(write_weights(folder.path() / "model.safetensors", list_tensors(*description.family, config), *find_codec(type.name),
-                             options));
+  KVASIR_CHECK(write_weights(folder.path() / "model.safetensors", list_tensors(*description.family, config),
+                             *find_codec(type.name), options));
   KVASIR_CHECK(clear_target(out, options.force, true));
   return folder.become(out);
 }
