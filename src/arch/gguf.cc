@@ -276,13 +276,13 @@ class Translator {
     if (dot == name.npos) return;
     std::string_view stem = name.substr(0, dot);
     const std::string_view ending = name.substr(dot);
-    constexpr std::string_view kBlock = "blk.";
-    if (!stem.starts_with(kBlock)) {
+    constexpr std::string_view kLayerPrefix = "blk.";
+    if (!stem.starts_with(kLayerPrefix)) {
       const std::string_view hf = translate(names_->tensors, stem);
       if (!hf.empty()) tensor.name = std::string(hf).append(ending);
       return;
     }
-    stem.remove_prefix(kBlock.size());
+    stem.remove_prefix(kLayerPrefix.size());
     const size_t number = std::min(stem.find('.'), stem.size());
     const std::string_view part = stem.substr(std::min(number + 1, stem.size()));
     const std::string_view hf = translate(names_->layer_tensors, part);

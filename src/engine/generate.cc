@@ -100,7 +100,7 @@ Result<void> generate_batch(Engine& engine, const SessionOptions& session, std::
                             int batch_size, const GenerateOptions& asked, const OnDone& on_done) {
   if (batch_size < 1) return fail(fmt::format("{} sequences in a batch", batch_size), "--batch", "1 or more");
   const GenerateOptions options = silent(asked);
-  KVASIR_CHECK(Stream::check(options));
+  KVASIR_CHECK(Stream::check(engine.model(), options));
   Sessions sessions(engine, session);
   KVASIR_TRY(const int ctx, sessions.ctx());
   std::deque<size_t> next;  // prompts that nothing is known against

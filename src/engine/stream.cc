@@ -49,11 +49,16 @@ void TextSink::emit(const std::string& piece) {
   if (options_.on_text && !cancelled_) cancelled_ = !options_.on_text(piece);
 }
 
-Result<void> Stream::check(const GenerateOptions& options) {
+Result<void> Stream::check(const Model& model, const GenerateOptions& options) {
   KVASIR_CHECK(check_sampling(options.sampling));
   if (options.max_tokens == 0 || options.max_tokens < -1)
     return fail(fmt::format("{} tokens asked for", options.max_tokens), "-n", "1 or more, or -1 for no limit");
   if (options.lookup < 0) return fail(fmt::format("{} tokens to guess", options.lookup), "--lookup", "0 or more");
+  for (const std::string& stop : options.stop) {
+    if (stop.empty()) return fail("an empty text ends nothing", "--stop", "a text of at least one character");
+    if (model.tokenizer() == nullptr)
+      return fail("this model came without a tokenizer, so no text ends anything", "--stop", "--tokenizer FILE");
+  }
   return {};
 }
 
@@ -75,7 +80,7 @@ Stream::Stream(Engine& engine, Session& session, const GenerateOptions& options,
 
 Result<Stream> Stream::open(Engine& engine, Session& session, std::span<const int> prompt,
                             const GenerateOptions& options) {
-  KVASIR_CHECK(check(options));
+  KVASIR_CHECK(check(engine.model(), options));
   KVASIR_CHECK(check(engine.model(), prompt, options.whole_text ? 0 : session.tokens().size(), session.ctx()));
   // Before anything is fed, so that its failure changes nothing and its time is not the first token's.
   if (options.receipt || (options.whole_text && engine.keeps_texts())) KVASIR_CHECK(engine.model().fingerprint());

@@ -41,7 +41,7 @@ class Stream {
                              const GenerateOptions& options);
 
   /// Parameters out of range, whatever the prompt is.
-  static Result<void> check(const GenerateOptions& options);
+  static Result<void> check(const Model& model, const GenerateOptions& options);
   /// A prompt after `held` tokens in a context of `ctx`: one that is empty or does not fit, an id that the model does
   /// not know.
   static Result<void> check(const Model& model, std::span<const int> prompt, size_t held, int ctx);

@@ -31,8 +31,10 @@ bool fits_int64(const Json& value) {
   return value.is_number_integer() && (!value.is_number_unsigned() || value.get<uint64_t>() <= uint64_t{INT64_MAX});
 }
 
+}  // namespace
+
 // The keys that were asked for, by their full path.
-class ReadKeys {
+class ConfigView::ReadKeys {
  public:
   void add(std::string path) {
     const std::lock_guard lock(mutex_);
@@ -70,8 +72,6 @@ class ReadKeys {
   std::set<std::string> read_, opened_;
   std::map<std::string, std::string> aliases_;
 };
-
-}  // namespace
 
 struct ConfigView::Impl {
   Json tree = Json::object();

@@ -76,6 +76,7 @@ class ConfigView {
 
  private:
   struct Impl;
+  class ReadKeys;
   explicit ConfigView(std::shared_ptr<Impl> impl);
   tl::unexpected<Error> refuse(std::string_view key, const std::string& why) const;
   bool holds(std::string_view key) const;  // has(), which reads nothing
