@@ -75,8 +75,8 @@ class Model {
   /// From generation_config.json where there is one.
   const SamplingParams& sampling_defaults() const { return sampling_; }
   /// XXH3-128 of config and weights, 32 hex digits. Reads all weights the first time; remembered in
-  /// $XDG_CACHE_HOME/kvasir or ~/.cache/kvasir for files that cannot have changed since (docs/models.md). Errors: weights
-  /// that are not in memory have changed on the disk since the model was opened.
+  /// $XDG_CACHE_HOME/kvasir or ~/.cache/kvasir for files that cannot have changed since (docs/models.md). Errors:
+  /// weights that are not in memory have changed on the disk since the model was opened.
   Result<std::string> fingerprint() const;
 
   /// Errors: an id that the weights have no row for, with its text where the tokenizer has one. `where`: for the error.

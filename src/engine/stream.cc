@@ -67,12 +67,7 @@ Result<void> Stream::check(const Model& model, std::span<const int> prompt, size
   if (const size_t end = held + prompt.size(); end > static_cast<size_t>(ctx))
     return fail(fmt::format("a prompt of {} tokens does not fit the context of {}", end, ctx), "-p",
                 "a shorter prompt or a larger --ctx");
-  const int vocab = model.info().vocab;
-  for (const int id : prompt)
-    if (id < 0 || id >= vocab)
-      return fail(fmt::format("token id {} is out of range, the vocabulary has {}", id, vocab), "-p",
-                  fmt::format("ids 0..{}", vocab - 1));
-  return {};
+  return model.check_ids(prompt, "-p");
 }
 
 Stream::Stream(Engine& engine, Session& session, const GenerateOptions& options, int choice)
