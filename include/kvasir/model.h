@@ -42,7 +42,7 @@ struct SamplingParams {
   double top_p = 0.95;          ///< 1: off
   double min_p = 0.05;          ///< 0: off
   double repeat_penalty = 1.0;  ///< 1: off; logits of recent tokens are divided (or multiplied, below 0) by it
-  int repeat_last_n = 64;       ///< how many recent tokens it looks at
+  int repeat_last_n = 64;       ///< how many recent tokens it looks at; -1: all
   uint64_t seed = 0;
 };
 

@@ -48,9 +48,10 @@ struct PlanReport {
   size_t weights_bytes = 0;
   size_t read_bytes_per_token = 0;  ///< weights that one decode step reads, its KV rows included
   int64_t users_that_fit = -1;      ///< sequences at once in ram or kv_ram; -1: neither was given
+  size_t activation_bytes = 0;      ///< of passes of prefill_chunk tokens
+  int prefill_chunk = 0;            ///< tokens a pass, the asked one or as many as the budget allows
   // With PlanRequest::ram:
-  size_t activation_bytes = 0, tokenizer_bytes = 0, process_bytes = 0;
-  int prefill_chunk = 0;     ///< tokens a pass, the asked one or as many as the budget allows
+  size_t tokenizer_bytes = 0, process_bytes = 0;
   std::string weights_mode;  ///< what a run chooses; empty: nothing fits
   std::vector<WeightChoice> choices;
   std::vector<KvChoice> kv_types;

@@ -25,23 +25,16 @@ std::vector<const Command*> commands() {
 #undef KVASIR_ENTRY
 }
 
-void ModelArgs::add(CLI::App& app) {
-  app.add_option("MODEL,-m,--model", model, "a Hugging Face folder, a .gguf, a llama2.c .bin, or a name from models/")
-      ->capture_default_str();
-  app.add_option("--weights", options.weights, "auto, resident, mapped, or streamed: two layers in memory")
-      ->capture_default_str();
-  app.add_option("--ram", ram, "bytes that the whole run may hold: 512M, 8G, auto; what would not fit is refused");
-  app.add_option("--kv-ram", kv_ram, "bytes that the KV of all sequences may hold");
-  app.add_option("--tokenizer", options.tokenizer, "tokenizer file, where it is not beside the model");
+void ModelArgs::add(Flags& flags, const Flag& tokenizer) {
+  flags.bind(flag::kModel, &model);
+  flags.bind(flag::kWeights, &options.weights);
+  flags.bind(flag::kRam, &options.ram);
+  flags.bind(flag::kKvRam, &options.kv_ram);
+  flags.bind(tokenizer, &options.tokenizer);
 }
 
 Result<std::shared_ptr<const Model>> ModelArgs::open() const {
-  ModelOptions limited = options;
-  KVASIR_TRY(limited.ram, parse_ram(ram, "--ram"));
-  if (!kv_ram.empty()) {
-    KVASIR_TRY(limited.kv_ram, parse_bytes(kv_ram, "--kv-ram"));
-  }
-  KVASIR_TRY(auto opened, Model::open(model, limited));
+  KVASIR_TRY(auto opened, Model::open(model, options));
   print_note(opened->info().ignored);
   return opened;
 }
@@ -50,27 +43,29 @@ void print_note(std::span<const Ignored> ignored) {
   if (const std::string note = note_of(ignored); !note.empty()) fmt::print(stderr, "note: {}\n", printable(note));
 }
 
-void add_kv_types(CLI::App& app, SessionOptions& session) {
-  app.add_option("--ctk,--cache-type-k", session.kv_type_k, "type of K (also -ctk)")->capture_default_str();
-  app.add_option("--ctv,--cache-type-v", session.kv_type_v, "type of V (also -ctv)")->capture_default_str();
-  const auto both = [&session](const std::string& type) { session.kv_type_k = session.kv_type_v = type; };
-  app.add_option_function<std::string>("--kv-type", both, "type of both K and V");
+void add_kv_types(Flags& flags, SessionOptions& session) {
+  flags.bind(flag::kKeyType, &session.kv_type_k);
+  flags.bind(flag::kValueType, &session.kv_type_v);
+  flags.bind(flag::kKvType, [&session](const std::string& type) { session.kv_type_k = session.kv_type_v = type; });
 }
 
-void add_window(CLI::App& app, SessionOptions& session) {
-  app.add_option("--window", session.window,
-                 "see only so many last positions, an approximation of a model that sees all; 0: all");
-  app.add_option("--sinks", session.sinks,
-                 fmt::format("with --window, the first positions too; {} by default", kDefaultSinks));
+void add_window(Flags& flags, SessionOptions& session) {
+  flags.bind(flag::kWindow, &session.window);
+  flags.bind(flag::kSinks, &session.sinks);
 }
 
-void EngineArgs::add(CLI::App& app) {
-  app.add_option("-t,--threads", engine.threads, "threads; 0: as many as this process may use cores");
-  app.add_option("--prefill-chunk", engine.prefill_chunk, "prompt tokens in one pass")->capture_default_str();
-  app.add_option("--cache", session.layout, "cache layout")->capture_default_str();
-  app.add_option("-c,--ctx", session.ctx, "the most positions; 0: the model's limit, or what --ram has room for");
-  add_kv_types(app, session);
-  add_window(app, session);
+void EngineArgs::add(Flags& flags, const Flag& ctx) {
+  flags.bind(flag::kThreads, &engine.threads);
+  flags.bind(flag::kPrefillChunk, &engine.prefill_chunk);
+  flags.bind(flag::kCache, &session.layout);
+  flags.bind(ctx, &session.ctx);
+  add_window(flags, session);
+}
+
+SessionOptions session_options(SessionOptions session, const std::string& on_full, bool cache_given) {
+  session.slide = on_full == "slide";
+  if (session.slide && !cache_given) session.layout = "windowed";
+  return session;
 }
 
 Result<std::vector<int>> encode(const Model& model, const std::string& text) {
@@ -82,23 +77,20 @@ Result<std::vector<int>> encode(const Model& model, const std::string& text) {
   return ids;
 }
 
-Result<std::vector<int>> parse_ids(const std::string& text) {
-  std::vector<int> ids;
-  std::stringstream in(text);
-  for (std::string part; std::getline(in, part, ',');) {
-    try {
-      size_t used = 0;
-      ids.push_back(std::stoi(part, &used));
-      if (used != part.size()) throw std::invalid_argument(part);
-    } catch (const std::exception&) {
-      return fail(fmt::format("\"{}\" is not a token id", part), "--ids", "--ids 1,2,3");
-    }
-  }
-  if (ids.empty()) return fail("no token ids", "--ids", "--ids 1,2,3");
-  return ids;
+namespace {
+
+Result<std::string> read_stdin() {
+  std::string text;
+  char buffer[1 << 14];
+  for (size_t got; (got = std::fread(buffer, 1, sizeof buffer, stdin)) > 0;) text.append(buffer, got);
+  if (std::ferror(stdin) != 0) return fail("cannot be read", "stdin", "a file or a pipe");
+  return text;
 }
 
+}  // namespace
+
 Result<std::string> read_text_file(const std::string& path) {
+  if (path == "-") return read_stdin();
   std::ifstream in(path, std::ios::binary);
   std::stringstream text;
   if (!in || !(text << in.rdbuf())) return fail("cannot be read", path, "an existing text file that is not empty");
@@ -112,39 +104,13 @@ Result<std::vector<std::string>> read_prompts(const std::string& path, std::vect
   int number = 0;
   for (std::string line; std::getline(in, line);) {
     ++number;
+    if (line.ends_with('\r')) line.pop_back();
     if (line.empty()) continue;
     prompts.push_back(line);
     if (lines != nullptr) lines->push_back(number);
   }
   if (prompts.empty()) return fail("no prompts in it", path, "one prompt per line");
   return prompts;
-}
-
-std::string not_negative(const std::string& text) { return text.starts_with('-') ? text + " is negative" : ""; }
-
-Result<size_t> parse_bytes(const std::string& text, const std::string& flag) {
-  char* end = nullptr;
-  const double number = std::strtod(text.c_str(), &end);
-  const std::string unit = end;
-  double scale = 0;
-  if (unit.empty() || unit == "B")
-    scale = 1;
-  else if (unit == "K" || unit == "KiB")
-    scale = 1024;
-  else if (unit == "M" || unit == "MiB")
-    scale = 1024.0 * 1024.0;
-  else if (unit == "G" || unit == "GiB")
-    scale = 1024.0 * 1024.0 * 1024.0;
-  const double bytes = number * scale;
-  if (end == text.c_str() || !(bytes >= 1) || bytes > 1e18)
-    return fail(fmt::format("\"{}\" is not a size", text), flag, "a number with K, M or G: 512M");
-  return static_cast<size_t>(bytes);
-}
-
-Result<size_t> parse_ram(const std::string& text, const std::string& flag) {
-  if (text.empty()) return size_t{0};
-  if (text == "auto") return available_memory_bytes() / 4 * 3;
-  return parse_bytes(text, flag);
 }
 
 std::string provenance() {

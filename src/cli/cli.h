@@ -1,70 +1,66 @@
 // What the commands share: options, output, exit codes. No command lives here.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include <kvasir/engine.h>
 #include <kvasir/generate.h>
+
+#include "cli/flag_list.h"
 
 namespace kvasir::cli {
 
 // 0 done, 1 a check failed, 2 usage or bad input.
 inline constexpr int kOk = 0, kCheckFailed = 1, kBadInput = 2;
 
-/// A command: adds its options to `app` and leaves in `*run` what to do. One file cmd_NAME.cc each, found by CMake's
+/// A command: binds its flags and leaves in `*run` what to do. One file cmd_NAME.cc each, found by CMake's
 /// glob; `run` returns the exit code, or an error that main prints.
 using Run = std::function<Result<int>()>;
 struct Command {
   const char* name;
   const char* summary;
-  void (*add)(CLI::App& app, Run* run);
+  void (*add)(Flags& flags, Run* run);
 };
 std::vector<const Command*> commands();
 
-/// MODEL, --weights, --tokenizer, --ram.
+/// MODEL, --weights, --tokenizer, --ram, --kv-ram.
 struct ModelArgs {
-  std::string model = "tales", ram, kv_ram;
+  std::string model = "tales";
   ModelOptions options;
-  void add(CLI::App& app);
+  void add(Flags& flags, const Flag& tokenizer = flag::kTokenizer);
   Result<std::shared_ptr<const Model>> open() const;
 };
 
 /// On stderr: what the model's files hold and Kvasir does not use, where a user should hear of it.
 void print_note(std::span<const Ignored> ignored);
 
-/// --threads, --prefill-chunk, --cache, --ctx, --kv-type, -ctk, -ctv, --window, --sinks.
+/// --threads, --prefill-chunk, --cache, --ctx, --window, --sinks.
 struct EngineArgs {
   EngineOptions engine;
   SessionOptions session;
-  void add(CLI::App& app);
+  void add(Flags& flags, const Flag& ctx = flag::kCtx);
 };
 
+/// What --on-full makes of them: "slide" is a matter of the session's window, in a cache that can forget unless another
+/// was asked for.
+SessionOptions session_options(SessionOptions session, const std::string& on_full, bool cache_given);
+
 /// -ctk, -ctv, --kv-type.
-void add_kv_types(CLI::App& app, SessionOptions& session);
+void add_kv_types(Flags& flags, SessionOptions& session);
 /// --window, --sinks.
-void add_window(CLI::App& app, SessionOptions& session);
+void add_window(Flags& flags, SessionOptions& session);
 
 /// Ids of `text`; errors: a model without a tokenizer, an empty text.
 Result<std::vector<int>> encode(const Model& model, const std::string& text);
-/// "1,2,3" to ids. Errors: what is not a number.
-Result<std::vector<int>> parse_ids(const std::string& text);
+/// Errors: a file that cannot be read. "-" is stdin.
 Result<std::string> read_text_file(const std::string& path);
-/// One line per prompt, empty lines left out; `lines`: the number of each line, from 1.
+/// One line per prompt, ended by \n or \r\n; empty lines left out. `lines`: the number of each line, from 1.
 Result<std::vector<std::string>> read_prompts(const std::string& path, std::vector<int>* lines = nullptr);
-
-/// A CLI11 check for options of unsigned type, in which a minus sign would wrap around.
-std::string not_negative(const std::string& text);
-
-/// "512M" to bytes: a number with K, M or G of 1,024. Errors: anything else.
-Result<size_t> parse_bytes(const std::string& text, const std::string& flag);
-
-/// The same, or "auto": three quarters of the memory that this machine, or the container, has available now. "" is 0.
-Result<size_t> parse_ram(const std::string& text, const std::string& flag);
 
 /// CPU model, date and command of a measurement, for plots and CSV.
 std::string provenance();

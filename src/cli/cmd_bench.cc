@@ -118,6 +118,8 @@ void print_prefix(const PrefixReport& r) {
 
 // --prefix: nothing else is measured.
 Result<int> show_prefix(const Args& a) {
+  if (a.bench.threads.size() > 1)
+    return fail("a list, and --prefix runs with one thread count", "--threads", "--threads 4");
   KVASIR_TRY(const auto model, a.model.open());
   PrefixOptions options;
   options.shared = a.prefix;
@@ -156,33 +158,31 @@ Result<int> run(Args a) {
   return kOk;
 }
 
-void add(CLI::App& app, Run* run_command) {
+void add(Flags& flags, Run* run_command) {
   auto a = std::make_shared<Args>();
-  a->model.add(app);
-  app.add_option("-p,--prompt", a->bench.prompt, "tokens of the prefill test; 0: none")->capture_default_str();
-  app.add_option("-n,--predict", a->bench.generate, "tokens of the decode test; 0: none")->capture_default_str();
-  app.add_option("-d,--depth", a->bench.depth, "positions filled before")->capture_default_str();
-  app.add_option("-b,--batch", a->bench.batch, "sequences in every step; tok/s counts all of them")
-      ->capture_default_str();
-  app.add_option("-r,--repeats", a->bench.repeats, "how often each is measured")->capture_default_str();
-  app.add_option("-t,--threads", a->bench.threads, "thread counts")->delimiter(',');
-  app.add_option("--cache", a->bench.session.layout, "cache layout")->capture_default_str();
-  app.add_option("-c,--ctx", a->bench.session.ctx, "the most positions; 0: the model's limit");
-  add_kv_types(app, a->bench.session);
-  app.add_option("--plot", a->plot, "measure step by step too, and write SVG and CSV into this folder");
-  app.add_option("--prefix", a->prefix, "instead: what a beginning of so many tokens that is known already saves");
-  app.add_flag("--limits", a->limits, "only what this machine can do, measured: no model is opened");
-  app.add_flag("--json", a->json, "one JSON object on stdout");
-  app.footer(
+  a->model.add(flags, flag::kBenchTokenizer);
+  flags.bind(flag::kBenchPrompt, &a->bench.prompt);
+  flags.bind(flag::kBenchGenerate, &a->bench.generate);
+  flags.bind(flag::kDepth, &a->bench.depth);
+  flags.bind(flag::kBenchBatch, &a->bench.batch);
+  flags.bind(flag::kRepeats, &a->bench.repeats);
+  flags.bind(flag::kThreadsList, &a->bench.threads);
+  flags.bind(flag::kCache, &a->bench.session.layout);
+  flags.bind(flag::kCtx, &a->bench.session.ctx);
+  add_kv_types(flags, a->bench.session);
+  flags.bind(flag::kPlot, &a->plot);
+  flags.bind(flag::kPrefix, &a->prefix);
+  flags.bind(flag::kLimits, &a->limits);
+  flags.bind(flag::kJson, &a->json);
+  flags.footer(
       "Runs a 16-step verification first and shows no speed if it fails.\n\n"
       "Tests are named as llama-bench names them: tg128; tg128x8 with a batch of 8; tg128x8@d512 with 512 tokens "
       "before.\n\n"
       "Examples:\n  kvasir bench tales -p 256 -n 64 -t 1,2\n  kvasir bench tales -p 64 -n 32 -b 8\n  kvasir bench "
       "tales -p 64 -n 32 -d 512 --json\n"
       "  kvasir bench tales -p 256 -n 64 --plot plots\n  kvasir bench --limits\n  kvasir bench tales --prefix 800");
-  const CLI::Option* cache = app.get_option("--cache");
-  *run_command = [a, cache] {
-    a->cache_given = cache->count() > 0;
+  *run_command = [a, &flags] {
+    a->cache_given = flags.given(flag::kCache);
     return run(*a);
   };
 }

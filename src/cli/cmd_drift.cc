@@ -9,7 +9,6 @@
 #include "cli/cli.h"
 #include "cli/plot.h"
 #include "cli/progress.h"
-#include "cli/prompt_args.h"
 #include "engine/drift.h"
 
 namespace kvasir::cli {
@@ -133,8 +132,6 @@ Result<void> draw(const std::string& file, const std::string& title, const std::
 Result<DriftOptions> options_of(const Args& a) {
   DriftOptions options;
   KVASIR_TRY(options.candidates, drift_candidates(a.types));
-  KVASIR_CHECK(check_output(a.csv));
-  KVASIR_CHECK(check_output(a.svg));
   options.session = a.engine.session;
   options.windows = a.chunks;
   return options;
@@ -161,25 +158,18 @@ Result<int> run(const Args& a) {
   return kOk;
 }
 
-void add_engine(CLI::App& app, EngineArgs* engine) {
-  engine->session.ctx = 512;
-  engine->add(app);
-  app.get_option("--ctx")->description("tokens in a window; 0: the model's limit")->capture_default_str();
-  // Every type is measured; which, says --types.
-  for (const char* name : {"--ctk", "--ctv", "--kv-type"}) app.remove_option(app.get_option(name));
-}
-
-void add(CLI::App& app, Run* run_command) {
+void add(Flags& flags, Run* run_command) {
   auto a = std::make_shared<Args>();
-  a->model.add(app);
-  add_engine(app, &a->engine);
-  app.add_option("-f,--file", a->file, "the text")->required();
-  app.add_option("--types", a->types, "KV types to compare with f32; all by default")->delimiter(',');
-  app.add_option("--chunks", a->chunks, "only so many windows from the start; 0: all")->capture_default_str();
-  app.add_option("--csv", a->csv, "write the table into this file too");
-  app.add_option("--svg", a->svg, "draw the mean KL of every type into this file, with gnuplot");
-  app.add_flag("--json", a->json, "one JSON object on stdout");
-  app.footer(
+  a->engine.session.ctx = 512;
+  a->model.add(flags);
+  a->engine.add(flags, flag::kWindowTokens);
+  flags.bind(flag::kTextFile, &a->file);
+  flags.bind(flag::kDriftTypes, &a->types);
+  flags.bind(flag::kChunks, &a->chunks);
+  flags.bind(flag::kCsv, &a->csv);
+  flags.bind(flag::kSvg, &a->svg);
+  flags.bind(flag::kJson, &a->json);
+  flags.footer(
       "Reads the text once with K and V in f32 and once with each type, for both, for K alone and for V alone, and\n"
       "compares the logits of the tokens that `kvasir perplexity` scores: the second half of every window.\n\n"
       "Columns:\n"

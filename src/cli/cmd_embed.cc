@@ -18,15 +18,8 @@ struct Args {
   bool json = false;
 };
 
-Result<Pooling> find_pooling(const std::string& name) {
-  if (name == "mean") return Pooling::mean;
-  if (name == "last") return Pooling::last;
-  return fail(fmt::format("\"{}\" is not a pooling", name), "--pooling", "mean, last");
-}
-
 Result<int> run(const Args& a) {
-  KVASIR_TRY(const Pooling pooling, find_pooling(a.pooling));
-  KVASIR_CHECK(check_output(a.out));
+  const Pooling pooling = a.pooling == "last" ? Pooling::last : Pooling::mean;
   KVASIR_TRY(const auto model, a.model.open());
   KVASIR_TRY(const auto ids, a.prompt.tokens(*model));
   KVASIR_TRY(const auto engine, Engine::create(model, a.engine.engine));
@@ -46,15 +39,16 @@ Result<int> run(const Args& a) {
   return kOk;
 }
 
-void add(CLI::App& app, Run* run_command) {
+void add(Flags& flags, Run* run_command) {
   auto a = std::make_shared<Args>();
-  a->model.add(app);
-  a->engine.add(app);
-  a->prompt.add(app);
-  app.add_option("--pooling", a->pooling, "mean of all positions, or the last one's state")->capture_default_str();
-  app.add_option("-o,--out", a->out, "a .npy file for the vector, float32 [hidden]");
-  app.add_flag("--json", a->json, "one JSON object on stdout: tokens, hidden, pooling, embedding, out");
-  app.footer(
+  a->model.add(flags);
+  a->engine.add(flags);
+  add_kv_types(flags, a->engine.session);
+  a->prompt.add(flags);
+  flags.bind(flag::kPooling, &a->pooling);
+  flags.bind(flag::kVectorOut, &a->out);
+  flags.bind(with_help(flag::kJson, "one JSON object on stdout: tokens, hidden, pooling, embedding, out"), &a->json);
+  flags.footer(
       "Examples:\n  kvasir embed tales -p \"a cat and a dog\" --json\n"
       "  kvasir embed tales -f story.txt --pooling last --out story.npy");
   *run_command = [a] { return run(*a); };

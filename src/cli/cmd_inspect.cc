@@ -75,11 +75,11 @@ Result<int> run(const Args& a) {
   return kOk;
 }
 
-void add(CLI::App& app, Run* run_command) {
+void add(Flags& flags, Run* run_command) {
   auto a = std::make_shared<Args>();
-  app.add_option("MODEL,-m,--model", a->model, "a model, or a .safetensors file")->capture_default_str();
-  app.add_flag("--json", a->json, "one JSON object on stdout");
-  app.footer("Examples:\n  kvasir inspect model.gguf\n  kvasir inspect tales --json");
+  flags.bind(flag::kInspectModel, &a->model);
+  flags.bind(flag::kJson, &a->json);
+  flags.footer("Examples:\n  kvasir inspect model.gguf\n  kvasir inspect tales --json");
   *run_command = [a] { return run(*a); };
 }
 

@@ -26,7 +26,7 @@ std::vector<int> best_ids(std::span<const float> row, int n) {
   std::vector<int> ids(row.size());
   std::iota(ids.begin(), ids.end(), 0);
   const auto at = [&](int id) { return row[static_cast<size_t>(id)]; };
-  const size_t keep = std::min(row.size(), static_cast<size_t>(std::max(n, 0)));
+  const size_t keep = std::min(row.size(), static_cast<size_t>(n));
   std::partial_sort(ids.begin(), ids.begin() + static_cast<std::ptrdiff_t>(keep), ids.end(),
                     [&](int a, int b) { return at(a) != at(b) ? at(a) > at(b) : a < b; });
   ids.resize(keep);
@@ -39,9 +39,19 @@ void print_best(const Model& model, std::span<const float> row, int n) {
                model.tokenizer() != nullptr ? printable(model.tokenizer()->piece(id)) : std::string());
 }
 
+nlohmann::json best_json(const Model& model, std::span<const float> row, int n) {
+  nlohmann::json list = nlohmann::json::array();
+  for (int id : best_ids(row, n))
+    list.push_back({{"id", id},
+                    {"logit", row[static_cast<size_t>(id)]},
+                    {"piece", model.tokenizer() != nullptr ? model.tokenizer()->piece(id) : std::string()}});
+  return list;
+}
+
 Result<int> run(const Args& a) {
-  KVASIR_CHECK(check_output(a.out));
   KVASIR_TRY(const auto model, a.model.open());
+  if (a.top > model->info().vocab)
+    return fail(fmt::format("{} tokens, the vocabulary has {}", a.top, model->info().vocab), "--top", "fewer");
   KVASIR_TRY(const auto ids, a.prompt.tokens(*model));
   KVASIR_TRY(const auto engine, Engine::create(model, a.engine.engine));
   KVASIR_TRY(auto session, engine->open_session(a.engine.session));
@@ -50,28 +60,31 @@ Result<int> run(const Args& a) {
   KVASIR_CHECK(engine->step({&feed, 1}, &out));
   const auto tokens = static_cast<int64_t>(ids.size()), vocab = static_cast<int64_t>(model->info().vocab);
   if (!a.out.empty()) KVASIR_CHECK(write_npy_f32(a.out, out.logits, {tokens, vocab}));
+  const auto last = std::span(out.logits).last(static_cast<size_t>(vocab));
   if (a.json)
     print_json({{"tokens", tokens},
                 {"vocab", vocab},
                 {"ids", ids},
-                {"out", a.out.empty() ? nlohmann::json() : nlohmann::json(a.out)}});
+                {"out", a.out.empty() ? nlohmann::json() : nlohmann::json(a.out)},
+                {"top", a.out.empty() ? best_json(*model, last, a.top) : nlohmann::json()}});
   else if (a.out.empty())
-    print_best(*model, std::span(out.logits).last(static_cast<size_t>(vocab)), a.top);
+    print_best(*model, last, a.top);
   else
     fmt::print("{}: float32 [{}, {}]\n", a.out, tokens, vocab);
   return kOk;
 }
 
-void add(CLI::App& app, Run* run_command) {
+void add(Flags& flags, Run* run_command) {
   auto a = std::make_shared<Args>();
-  a->model.add(app);
-  a->engine.add(app);
-  a->prompt.add(app);
-  app.add_option("-o,--out", a->out, "a .npy file for the logits, float32 [tokens, vocabulary]");
-  app.add_option("--top", a->top, "without --out: how many of the likeliest next tokens to show")
-      ->capture_default_str();
-  app.add_flag("--json", a->json, "one JSON object on stdout: tokens, vocab, ids, out");
-  app.footer(
+  a->model.add(flags);
+  a->engine.add(flags);
+  add_kv_types(flags, a->engine.session);
+  a->prompt.add(flags);
+  flags.bind(flag::kLogitsOut, &a->out);
+  flags.bind(flag::kTop, &a->top);
+  flags.bind(with_help(flag::kJson, "one JSON object on stdout: tokens, vocab, ids, out; top, without --out"),
+             &a->json);
+  flags.footer(
       "Examples:\n  kvasir logits tales -p \"Once upon a time\"\n"
       "  kvasir logits tales --ids 1,2,3 --out logits.npy");
   *run_command = [a] { return run(*a); };

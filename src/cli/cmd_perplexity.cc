@@ -59,18 +59,19 @@ Result<int> run(const Args& a) {
   return kOk;
 }
 
-void add(CLI::App& app, Run* run_command) {
+void add(Flags& flags, Run* run_command) {
   auto a = std::make_shared<Args>();
   a->engine.session.ctx = 512;
-  a->model.add(app);
-  a->engine.add(app);
-  app.get_option("--ctx")->description("tokens in a window; 0: the model's limit")->capture_default_str();
-  app.add_option("-f,--file", a->file, "the text")->required();
-  app.add_option("--chunks", a->chunks, "only so many windows from the start; 0: all")->capture_default_str();
-  app.add_flag("--json", a->json,
-               "one JSON object on stdout: perplexity, standard_error, nll, scored_tokens, tokens, ctx, windows, "
-               "seconds, threads, kv_type_k, kv_type_v");
-  app.footer(
+  a->model.add(flags);
+  a->engine.add(flags, flag::kWindowTokens);
+  add_kv_types(flags, a->engine.session);
+  flags.bind(flag::kTextFile, &a->file);
+  flags.bind(flag::kChunks, &a->chunks);
+  flags.bind(with_help(flag::kJson,
+                       "one JSON object on stdout: perplexity, standard_error, nll, scored_tokens, tokens, ctx, "
+                       "windows, seconds, threads, kv_type_k, kv_type_v"),
+             &a->json);
+  flags.footer(
       "The text is cut into windows; the second half of each is scored, as llama-perplexity does it.\n\n"
       "Examples:\n  kvasir perplexity tales --file story.txt\n"
       "  kvasir perplexity model.gguf -f wiki.test.raw --ctx 512 --chunks 20 --json");

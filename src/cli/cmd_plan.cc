@@ -54,6 +54,9 @@ void print_plan(const PlanReport& r, const Rates& rates, const Args& a) {
   fmt::print("KV a token         {} B (K {}, V {})\n", with_commas(r.kv_bytes_per_token), r.kv_type_k, r.kv_type_v);
   fmt::print("KV a sequence      {} B for {} positions, layout {}, at the most {} B on the way\n",
              with_commas(r.kv_bytes), r.chat, r.layout, with_commas(r.kv_peak_bytes));
+  if (r.choices.empty())
+    fmt::print("activations        {} B for passes of {} tokens on {} threads\n", with_commas(r.activation_bytes),
+               r.prefill_chunk, a.request.threads);
   if (!r.choices.empty())
     print_ram(r, rates, a);
   else if (r.users_that_fit >= 0)
@@ -93,7 +96,7 @@ nlohmann::json ram_json(const PlanReport& r, const Rates& rates) {
           {"kv_types", types}};
 }
 
-nlohmann::json plan_json(const PlanReport& r, const Rates& rates) {
+nlohmann::json plan_json(const PlanReport& r, const Rates& rates, const Args& a) {
   return {{"model", r.model},
           {"kv_bytes_per_token", r.kv_bytes_per_token},
           {"kv_bytes", r.kv_bytes},
@@ -104,50 +107,53 @@ nlohmann::json plan_json(const PlanReport& r, const Rates& rates) {
           {"kv_type_k", r.kv_type_k},
           {"kv_type_v", r.kv_type_v},
           {"layout", r.layout},
+          {"activation_bytes", r.activation_bytes},
+          {"prefill_chunk", r.prefill_chunk},
+          {"threads", a.request.threads},
           {"users_that_fit", r.users_that_fit < 0 ? nlohmann::json() : nlohmann::json(r.users_that_fit)},
           {"limit_decode_tok_s", decode_limit(r, rates)},
+          {"explanation", a.explain ? nlohmann::json(r.explanation) : nlohmann::json()},
           {"ram", r.choices.empty() ? nlohmann::json() : ram_json(r, rates)}};
 }
 
 Result<int> run(Args a) {
-  KVASIR_TRY(a.request.ram, parse_ram(a.ram, "--ram"));
-  if (!a.kv_ram.empty()) {
-    KVASIR_TRY(a.request.kv_ram, parse_bytes(a.kv_ram, "--kv-ram"));
-  }
   if (a.request.threads == 0) a.request.threads = default_threads();
   KVASIR_TRY(const PlanReport report, plan(a.request));
   print_note(report.ignored);
   KVASIR_TRY(const Rates rates, measure_rates(report, a.request.threads));
   if (a.json)
-    print_json(plan_json(report, rates));
+    print_json(plan_json(report, rates, a));
   else
     print_plan(report, rates, a);
   return kOk;
 }
 
-void add(CLI::App& app, Run* run_command) {
+void add(Flags& flags, Run* run_command) {
   auto a = std::make_shared<Args>();
-  app.add_option("MODEL,-m,--model", a->request.model, "a model, or a bare config.json")->capture_default_str();
-  app.add_option("--cache", a->request.session.layout, "cache layout")->capture_default_str();
-  app.add_option("-c,--ctx", a->request.session.ctx, "the most positions; 0: the model's limit");
-  app.add_option("--chat", a->request.chat, "positions that a sequence uses; 0: all of --ctx");
-  add_kv_types(app, a->request.session);
-  add_window(app, a->request.session);
-  app.add_option("--dtype", a->request.dtype, "weight type, for a bare config.json");
-  app.add_option("--ram", a->ram, "bytes for the whole run, 512M, 8G, auto: what fits, and how");
-  app.add_option("--kv-ram", a->kv_ram, "bytes for the cache alone");
-  app.add_option("-t,--threads", a->request.threads,
-                 "threads that run it and read memory; 0: as many as this process may use cores");
-  app.add_option("--prefill-chunk", a->request.prefill_chunk, "tokens in one pass")->capture_default_str();
-  app.add_flag("--explain", a->explain, "the multiplications");
-  app.add_flag("--json", a->json, "one JSON object on stdout");
+  flags.bind(flag::kPlanModel, &a->request.model);
+  flags.bind(flag::kCache, &a->request.session.layout);
+  flags.bind(flag::kCtx, &a->request.session.ctx);
+  flags.bind(flag::kChat, &a->request.chat);
+  add_kv_types(flags, a->request.session);
+  add_window(flags, a->request.session);
+  flags.bind(flag::kPlanDtype, &a->request.dtype);
+  flags.bind(flag::kPlanRam, &a->request.ram);
+  flags.bind(flag::kPlanKvRam, &a->request.kv_ram);
+  flags.bind(flag::kPlanThreads, &a->request.threads);
+  flags.bind(with_help(flag::kPrefillChunk, "tokens in one pass"), &a->request.prefill_chunk);
+  flags.bind(flag::kExplain, &a->explain);
+  flags.bind(flag::kJson, &a->json);
   std::string list = "Layouts:\n";
   for (const LayoutInfo* info : layouts())
     list += fmt::format("  {:<8} {}\n           {}\n", info->name, info->summary, info->trade);
-  app.footer(list +
-             "\nExamples:\n  kvasir plan tales --ctx 512 --explain\n  kvasir plan config.json --cache dense --kv-ram "
-             "512M --chat 1024\n  kvasir plan model.gguf --ram 300M --chat 1024");
-  *run_command = [a] { return run(*a); };
+  flags.footer(list +
+               "\nExamples:\n  kvasir plan tales --ctx 512 --explain\n  kvasir plan config.json --cache dense --kv-ram "
+               "512M --chat 1024\n  kvasir plan model.gguf --ram 300M --chat 1024");
+  *run_command = [a, &flags] {
+    a->ram = flags.text(flag::kPlanRam);
+    a->kv_ram = flags.text(flag::kPlanKvRam);
+    return run(*a);
+  };
 }
 
 }  // namespace

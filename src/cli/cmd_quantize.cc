@@ -4,7 +4,6 @@
 #include <cstdio>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "cli/cli.h"
 #include "engine/quantize.h"
@@ -57,19 +56,18 @@ Result<int> run(Args& a) {
   return kOk;
 }
 
-void add(CLI::App& app, Run* run_command) {
+void add(Flags& flags, Run* run_command) {
   auto a = std::make_shared<Args>();
-  app.add_option("MODEL", a->options.model,
-                 "a Hugging Face folder, a .gguf or llama2.c .bin of floats, or a model that ships with Kvasir")
-      ->required();
-  app.add_option("OUT", a->out, "the GGUF file to write")->required();
-  app.add_option("--type", a->options.type, fmt::format("{}", fmt::join(quantize_types(), ", ")))->required();
-  app.add_option("--tokenizer", a->options.tokenizer, "a tokenizer file; else the one beside the model");
-  app.add_flag("--no-tokenizer", a->no_tokenizer, "write no tokenizer: only token ids will work");
-  app.add_option("-t,--threads", a->options.threads, "threads; 0: as many as this process may use cores");
-  app.add_flag("--force", a->options.force, "replace OUT");
-  app.add_flag("--json", a->json, "one JSON object on stdout: out, type, parameters, file_bytes, types, notes");
-  app.footer(
+  flags.bind(flag::kQuantizeModel, &a->options.model);
+  flags.bind(flag::kQuantizeOut, &a->out);
+  flags.bind(flag::kQuantizeType, &a->options.type);
+  flags.bind(flag::kTokenizer, &a->options.tokenizer);
+  flags.bind(flag::kNoTokenizer, &a->no_tokenizer);
+  flags.bind(flag::kThreads, &a->options.threads);
+  flags.bind(flag::kForceFile, &a->options.force);
+  flags.bind(with_help(flag::kJson, "one JSON object on stdout: out, type, parameters, file_bytes, types, notes"),
+             &a->json);
+  flags.footer(
       "Rows that are no whole blocks of the type fall back, and a note says so. The vocabulary's matrices of a\n"
       "4-bit type are q6_k.\n"
       "Examples:\n  kvasir quantize tales /tmp/tales-q8_0.gguf --type q8_0\n"

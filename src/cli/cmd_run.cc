@@ -18,42 +18,25 @@ struct Args {
   EngineArgs engine;
   PromptArgs prompt;
   int n = -1, samples = 1, batch = 4, lookup = 0;
-  std::string prompts, save_cache, load_cache, prefix_ram;
+  std::string prompts, save_cache, load_cache;
   SamplingArgs sampling;
   bool stats = false, json = false, receipt = false, ignore_eos = false;
   std::string on_full = "stop";
 };
 
-// "slide" is a matter of the session's window, in a cache that can forget unless another was asked for.
-SessionOptions session_options(const Args& a, bool cache_given) {
-  SessionOptions session = a.engine.session;
-  session.slide = a.on_full == "slide";
-  if (session.slide && !cache_given) session.layout = "windowed";
-  return session;
+void add_several(Flags& flags, Args& a) {
+  flags.bind(flag::kSamples, &a.samples);
+  flags.bind(flag::kPromptsFile, &a.prompts);
+  flags.bind(flag::kBatch, &a.batch);
+  flags.bind(flag::kSaveCache, &a.save_cache);
+  flags.bind(flag::kLoadCache, &a.load_cache);
+  flags.bind(flag::kPrefixRam, &a.engine.engine.prefix_ram);
+  flags.bind(flag::kLookup, &a.lookup);
 }
 
-void add_several(CLI::App& app, Args& a) {
-  app.add_option("--samples", a.samples, "so many continuations of the prompt; in --cache paged they share it")
-      ->capture_default_str();
-  CLI::Option* prompts = app.add_option("--prompts", a.prompts, "a file with one prompt per line, instead of a prompt");
-  app.add_option("--batch", a.batch, "with --prompts, how many run side by side")
-      ->needs(prompts)
-      ->capture_default_str();
-  app.add_option("--save-cache", a.save_cache, "a file for what the cache holds in the end");
-  app.add_option("--load-cache", a.load_cache, "such a file; what it has of the prompt is not computed again");
-  for (const char* one : {"--prompt", "--file", "--ids", "--samples", "--save-cache", "--load-cache"})
-    prompts->excludes(app.get_option(one));
-  app.add_option("--prefix-ram", a.prefix_ram,
-                 "with --prompts, bytes of KV kept for prompts that begin like earlier ones")
-      ->needs(prompts);
-  app.add_option("--lookup", a.lookup,
-                 "guess so many tokens at a time from what the text repeats; the same text, often sooner. 0: off")
-      ->capture_default_str();
-}
-
-GenerateOptions generate_options(const Args& a, const Model& model) {
+Result<GenerateOptions> generate_options(const Args& a, const Model& model) {
   GenerateOptions options;
-  options.sampling = a.sampling.params(model);
+  KVASIR_TRY(options.sampling, a.sampling.params(model));
   options.max_tokens = a.n;
   options.stop = a.sampling.stop;
   options.on_full = a.on_full == "recompute" ? OnFull::recompute : OnFull::stop;
@@ -146,7 +129,7 @@ class Results {
 
 Result<int> run_samples(const Args& a, Engine& engine, Session& session, std::span<const int> prompt,
                         const std::string& text) {
-  const GenerateOptions options = generate_options(a, engine.model());
+  KVASIR_TRY(const GenerateOptions options, generate_options(a, engine.model()));
   KVASIR_TRY(auto all, generate_samples(engine, session, prompt, a.samples, options));
   Results results(a, options, std::vector(all.size(), text));
   for (size_t i = 0; i < all.size(); ++i) results.put(i, std::move(all[i]));
@@ -157,7 +140,7 @@ Result<int> run_samples(const Args& a, Engine& engine, Session& session, std::sp
 Result<int> run_prompts(const Args& a, Engine& engine, const SessionOptions& session) {
   std::vector<int> lines;
   KVASIR_TRY(const std::vector<std::string> texts, read_prompts(a.prompts, &lines));
-  const GenerateOptions options = generate_options(a, engine.model());
+  KVASIR_TRY(const GenerateOptions options, generate_options(a, engine.model()));
   Results results(a, options, texts);
   const auto put_error = [&](size_t i, Error error) {
     error.where = fmt::format("{}, line {}", a.prompts, lines[i]);
@@ -186,7 +169,7 @@ Result<int> run_prompts(const Args& a, Engine& engine, const SessionOptions& ses
 
 Result<int> run_one(const Args& a, Engine& engine, Session& session, std::span<const int> prompt,
                     const std::string& text) {
-  GenerateOptions options = generate_options(a, engine.model());
+  KVASIR_TRY(GenerateOptions options, generate_options(a, engine.model()));
   bool started = false;
   if (!a.json)
     options.on_text = [&](std::string_view piece) {
@@ -211,7 +194,6 @@ Result<int> run_one(const Args& a, Engine& engine, Session& session, std::span<c
 // --load-cache and --save-cache, around what runs.
 Result<int> run_session(const Args& a, Engine& engine, Session& session, std::span<const int> prompt,
                         const std::string& text) {
-  KVASIR_CHECK(check_output(a.save_cache));
   if (!a.load_cache.empty()) KVASIR_CHECK(session.load(a.load_cache));
   const auto done =
       a.samples != 1 ? run_samples(a, engine, session, prompt, text) : run_one(a, engine, session, prompt, text);
@@ -221,12 +203,8 @@ Result<int> run_session(const Args& a, Engine& engine, Session& session, std::sp
 
 Result<int> run(const Args& a, bool cache_given) {
   KVASIR_TRY(const auto model, a.model.open());
-  EngineOptions engine_options = a.engine.engine;
-  if (!a.prefix_ram.empty()) {
-    KVASIR_TRY(engine_options.prefix_ram, parse_bytes(a.prefix_ram, "--prefix-ram"));
-  }
-  KVASIR_TRY(const auto engine, Engine::create(model, engine_options));
-  const SessionOptions options = session_options(a, cache_given);
+  KVASIR_TRY(const auto engine, Engine::create(model, a.engine.engine));
+  const SessionOptions options = session_options(a.engine.session, a.on_full, cache_given);
   if (!a.prompts.empty()) return run_prompts(a, *engine, options);
   std::string text;
   KVASIR_TRY(const auto ids, a.prompt.tokens(*model, &text));
@@ -234,34 +212,28 @@ Result<int> run(const Args& a, bool cache_given) {
   return run_session(a, *engine, session, ids, text);
 }
 
-void add(CLI::App& app, Run* run_command) {
+void add(Flags& flags, Run* run_command) {
   auto a = std::make_shared<Args>();
-  a->model.add(app);
-  a->engine.add(app);
-  a->prompt.add(app);
-  app.add_option("-n,--predict", a->n, "how many tokens; -1: until the end of the text or of the context")
-      ->capture_default_str();
-  a->sampling.add(app);
-  app.add_flag("--ignore-eos", a->ignore_eos, "go on past the end of the text");
-  add_several(app, *a);
-  app.add_option(
-         "--on-full", a->on_full,
-         "when the context is full: stop; recompute its last half and go on; slide: let go of the oldest tokens "
-         "but --sinks, an approximation (RoPE only)")
-      ->check(CLI::IsMember({"stop", "recompute", "slide"}))
-      ->capture_default_str();
-  app.add_flag("--stats", a->stats, "what it cost, on stderr");
-  app.add_flag("--receipt", a->receipt, "128 bits that stand for every logit computed");
-  app.add_flag("--json", a->json, "one JSON object on stdout");
-  app.footer(
+  a->model.add(flags);
+  a->engine.add(flags);
+  add_kv_types(flags, a->engine.session);
+  a->prompt.add(flags);
+  flags.bind(flag::kPredict, &a->n);
+  a->sampling.add(flags);
+  flags.bind(flag::kIgnoreEos, &a->ignore_eos);
+  add_several(flags, *a);
+  flags.bind(flag::kOnFull, &a->on_full);
+  flags.bind(flag::kStats, &a->stats);
+  flags.bind(flag::kReceipt, &a->receipt);
+  flags.bind(flag::kJson, &a->json);
+  flags.footer(
       "Examples:\n  kvasir run tales -p \"Once upon a time\" -n 64 --stats\n"
       "  kvasir run tales -p Hello -n 16 --greedy --receipt --cache dense --threads 4\n"
       "  kvasir run tales -p \"The dog\" --samples 4 --seed 1 --cache paged\n"
       "  kvasir run tales -f story.txt -n 1 --save-cache story.kv\n"
       "  kvasir run tales -f story_and_more.txt --load-cache story.kv --stats\n"
       "  kvasir run tales --prompts questions.txt --batch 8 -n 64 --json");
-  const CLI::Option* cache = app.get_option("--cache");
-  *run_command = [a, cache] { return run(*a, cache->count() > 0); };
+  *run_command = [a, &flags] { return run(*a, flags.given(flag::kCache)); };
 }
 
 }  // namespace

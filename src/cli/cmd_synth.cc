@@ -47,20 +47,18 @@ Result<int> run(Args& a) {
   return kOk;
 }
 
-void add(CLI::App& app, Run* run_command) {
+void add(Flags& flags, Run* run_command) {
   auto a = std::make_shared<Args>();
-  app.add_option("SHAPE", a->options.shape, fmt::format("{}, or a config.json", fmt::join(synth_shape_names(), ", ")))
-      ->required();
-  app.add_option("OUT", a->out, "the Hugging Face folder to make")->required();
-  app.add_option("--dtype", a->options.dtype, "f32, f16, bf16")->capture_default_str();
-  app.add_option("--seed", a->options.seed, "the same seed gives the same file on every machine")
-      ->check(not_negative)
-      ->capture_default_str();
-  app.add_flag("--force", a->options.force, "replace a folder that an earlier synth made");
-  app.add_flag("--json", a->json, "one JSON object on stdout: out, shape, dtype, seed, parameters, weights_bytes");
-  app.footer(
-      "Examples:\n  kvasir synth smollm2-135m /tmp/smol --dtype f16 --seed 1\n"
-      "  kvasir synth path/to/config.json /tmp/model");
+  flags.bind(flag::kShape, &a->options.shape);
+  flags.bind(flag::kSynthOut, &a->out);
+  flags.bind(flag::kSynthDtype, &a->options.dtype);
+  flags.bind(flag::kSynthSeed, &a->options.seed);
+  flags.bind(flag::kForceFolder, &a->options.force);
+  flags.bind(with_help(flag::kJson, "one JSON object on stdout: out, shape, dtype, seed, parameters, weights_bytes"),
+             &a->json);
+  flags.footer(fmt::format("Shapes: {}\n\n", fmt::join(synth_shape_names(), ", ")) +
+               "Examples:\n  kvasir synth smollm2-135m /tmp/smol --dtype f16 --seed 1\n"
+               "  kvasir synth path/to/config.json /tmp/model");
   *run_command = [a] { return run(*a); };
 }
 

@@ -28,7 +28,6 @@ Result<std::vector<std::vector<int>>> prompt_ids(const Args& a, const Model& mod
     KVASIR_TRY(path, find_model("prompts.txt"));
   }
   KVASIR_TRY(auto lines, read_prompts(path));
-  if (a.count < 1) return fail(fmt::format("{} prompts asked for", a.count), "--count", "1 or more");
   std::vector<std::vector<int>> prompts;
   if (lines.size() > static_cast<size_t>(a.count)) lines.resize(static_cast<size_t>(a.count));
   for (const std::string& line : lines) {
@@ -113,24 +112,22 @@ Result<int> run(Args a) {
   return report->pass ? kOk : kCheckFailed;
 }
 
-void add(CLI::App& app, Run* run_command) {
+void add(Flags& flags, Run* run_command) {
   auto a = std::make_shared<Args>();
-  a->model.add(app);
-  app.add_option("--prompts", a->prompts, "a file with one prompt per line; the one that ships by default");
-  app.add_option("--count", a->count, "how many of its prompts")->capture_default_str();
-  app.add_option("-n,--predict", a->verify.new_tokens, "tokens generated after each")->capture_default_str();
-  app.add_option("--cache", a->cache, "only this layout");
-  app.add_option("--threads", a->verify.threads, "thread counts")->delimiter(',')->capture_default_str();
-  app.add_option("--chunks", a->verify.chunks, "prefill chunks; 0: whole prompts")
-      ->delimiter(',')
-      ->capture_default_str();
-  app.add_option("--batches", a->verify.batches, "sequences in one pass")->delimiter(',')->capture_default_str();
-  app.add_option("-c,--ctx", a->verify.session.ctx, "the most positions; 0: the model's limit");
-  add_kv_types(app, a->verify.session);
-  add_window(app, a->verify.session);
-  app.add_flag("--cases", a->cases, "a row for every case instead of one a kind");
-  app.add_flag("--json", a->json, "one JSON object on stdout");
-  app.footer(
+  a->model.add(flags);
+  flags.bind(flag::kVerifyPrompts, &a->prompts);
+  flags.bind(flag::kCount, &a->count);
+  flags.bind(flag::kVerifyTokens, &a->verify.new_tokens);
+  flags.bind(flag::kOnlyCache, &a->cache);
+  flags.bind(flag::kThreadsList, &a->verify.threads);
+  flags.bind(flag::kChunkList, &a->verify.chunks);
+  flags.bind(flag::kBatchList, &a->verify.batches);
+  flags.bind(flag::kCtx, &a->verify.session.ctx);
+  add_kv_types(flags, a->verify.session);
+  add_window(flags, a->verify.session);
+  flags.bind(flag::kCases, &a->cases);
+  flags.bind(flag::kJson, &a->json);
+  flags.footer(
       "Every layout, thread count, prefill chunk and batch size generates the same prompts; every logit must equal,\n"
       "bit for bit, what recomputing everything at each step gives. A few prompts go through random batches, forks,\n"
       "truncations, reused prefixes, snapshots and guesses (lookup) too, and a tenth is run with every other KV type\n"

@@ -4,11 +4,54 @@
 #include <histedit.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <clocale>
+#include <csignal>
 #include <cstdio>
-#include <iostream>
+#include <utility>
 
 namespace kvasir::cli {
+namespace {
+
+volatile std::sig_atomic_t interrupted = 0;
+
+// What computes and prints goes on after a signal; a wait for a line does not.
+void handle_interrupts(bool restart) {
+  struct sigaction action {};
+  action.sa_handler = [](int) { interrupted = 1; };
+  action.sa_flags = restart ? SA_RESTART : 0;
+  sigemptyset(&action.sa_mask);
+  sigaction(SIGINT, &action, nullptr);
+}
+
+// Where Interrupts lives: without it SIGINT is not ours.
+bool handling = false;
+
+class WaitInterruptibly {
+ public:
+  WaitInterruptibly() { set(false); }
+  ~WaitInterruptibly() { set(true); }
+
+ private:
+  static void set(bool restart) {
+    if (handling) handle_interrupts(restart);
+  }
+};
+
+}  // namespace
+
+Interrupts::Interrupts() {
+  handling = true;
+  handle_interrupts(true);
+}
+
+Interrupts::~Interrupts() {
+  handling = false;
+  std::signal(SIGINT, SIG_DFL);
+}
+
+bool Interrupts::any() { return interrupted != 0; }
+void Interrupts::forget() { interrupted = 0; }
 
 struct LineEditor::Editor {
   Editor() : line(el_init("kvasir", stdin, stdout, stderr)), past(history_init()) {
@@ -46,18 +89,51 @@ LineEditor::LineEditor() {
 
 LineEditor::~LineEditor() = default;
 
-std::optional<std::string> LineEditor::read(const std::string& prompt) {
-  std::string text;
-  if (!interactive()) return std::getline(std::cin, text) ? std::optional(text) : std::nullopt;
+LineEditor::Event LineEditor::read(const std::string& prompt, std::string* line) {
+  Event event = Event::interrupt;  // one that came just now
+  if (!Interrupts::any()) {
+    const WaitInterruptibly wait;
+    event = interactive() ? type(prompt, line) : take(line);
+  }
+  if (event == Event::interrupt) Interrupts::forget();
+  if (line->ends_with('\r')) line->pop_back();
+  return event;
+}
+
+LineEditor::Event LineEditor::type(const std::string& prompt, std::string* line) {
   editor_->prompt = prompt;
   int bytes = 0;
   const char* typed = el_gets(editor_->line, &bytes);
-  if (typed == nullptr || bytes <= 0) return std::nullopt;
-  text.assign(typed, static_cast<size_t>(bytes));
-  while (!text.empty() && (text.back() == '\n' || text.back() == '\r')) text.pop_back();
+  if (typed == nullptr || bytes <= 0) {
+    el_reset(editor_->line);
+    return Interrupts::any() ? Event::interrupt : Event::end;
+  }
+  line->assign(typed, static_cast<size_t>(bytes));
+  while (line->ends_with('\n') || line->ends_with('\r')) line->pop_back();
   HistEvent event;
-  if (!text.empty()) history(editor_->past, &event, H_ENTER, text.c_str());
-  return text;
+  if (!line->empty()) history(editor_->past, &event, H_ENTER, line->c_str());
+  return Event::line;
+}
+
+// Not through a stream of the library's, which takes an interrupted wait for the end of the input.
+LineEditor::Event LineEditor::take(std::string* line) {
+  for (;;) {
+    if (const size_t end = waiting_.find('\n'); end != std::string::npos) {
+      *line = waiting_.substr(0, end);
+      waiting_.erase(0, end + 1);
+      return Event::line;
+    }
+    char buffer[1 << 14];
+    const ssize_t got = ::read(STDIN_FILENO, buffer, sizeof buffer);
+    if (got > 0) {
+      waiting_.append(buffer, static_cast<size_t>(got));
+    } else if (got < 0 && errno == EINTR) {
+      if (Interrupts::any()) return Event::interrupt;
+    } else {
+      *line = std::exchange(waiting_, {});
+      return line->empty() ? Event::end : Event::line;
+    }
+  }
 }
 
 }  // namespace kvasir::cli

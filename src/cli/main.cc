@@ -2,14 +2,17 @@
 #include <fcntl.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <iostream>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include "base/temporaries.h"
 #include "cli/cli.h"
@@ -29,7 +32,7 @@ std::vector<std::string> arguments(int argc, char** argv) {
   std::vector<std::string> args;
   for (int i = 1; i < argc; ++i) args.push_back(long_form(argv[i]));
   if (args.empty()) return {"--help"};
-  if (args[0] == "-h" || args[0] == "--help" || args[0] == "--version") return args;
+  if (args[0] == "-h" || args[0] == "--help" || args[0] == "--version" || args[0] == "--flags") return args;
   for (const Command* command : commands())
     if (args[0] == command->name) return args;
   args.insert(args.begin(), "run");
@@ -66,37 +69,82 @@ int output_done(int code) {
   return report({"the output could not be written", "stdout", "a place with free space"});
 }
 
+// CLI11 takes the word after "--flag=" for the value; an empty one is an empty value.
+std::vector<std::string> with_empty_values(const std::vector<std::string>& args, const Flags& flags) {
+  std::vector<std::string> out;
+  for (const std::string& arg : args) {
+    const bool empty = arg.ends_with('=') && flags.takes_value(arg.substr(0, arg.size() - 1));
+    out.push_back(empty ? arg.substr(0, arg.size() - 1) : arg);
+    if (empty) out.emplace_back();
+  }
+  return out;
+}
+
+// In our words. What CLI11 says begins with the name of the flag.
+Error in_our_words(const CLI::ParseError& e, const Flags& flags) {
+  const std::string text = e.what(), name = text.substr(0, text.find_first_of(": "));
+  const std::string help = fmt::format("kvasir {} --help", flags.app().get_name());
+  if (dynamic_cast<const CLI::RequiredError*>(&e) != nullptr) return {"nothing is given", flags.shown(name), help};
+  if (dynamic_cast<const CLI::ArgumentMismatch*>(&e) == nullptr) return {text, "arguments", help};
+  const bool value = flags.takes_value(name);
+  return {value ? "a value is missing" : "it takes no value", flags.shown(name), help};
+}
+
+// The command that was asked for, and the others for the list of them.
+struct Commands {
+  CLI::App app{"Kvasir: an LLM inference engine built around its KV cache.", "kvasir"};
+  std::vector<Run> runs{commands().size()};
+  std::vector<std::unique_ptr<Flags>> flags;
+
+  Commands() {
+    app.require_subcommand(1);
+    app.set_version_flag("--version", KVASIR_VERSION);
+    app.footer(
+        "Examples:\n  kvasir run tales -p \"Once upon a time\" -n 64 --stats\n  kvasir verify tales --count 4 -n 32\n"
+        "Each command explains itself: kvasir COMMAND --help. For programs: kvasir --flags, every flag as JSON.");
+    for (size_t i = 0; i < runs.size(); ++i) {
+      CLI::App* sub = app.add_subcommand(commands()[i]->name, commands()[i]->summary)->allow_extras();
+      flags.push_back(std::make_unique<Flags>(*sub));
+      commands()[i]->add(*flags.back(), &runs[i]);
+    }
+  }
+
+  nlohmann::json describe() const {
+    nlohmann::json list = nlohmann::json::array();
+    for (const auto& of : flags) list.push_back(of->describe());
+    return {{"commands", list}};
+  }
+};
+
+int run_command(Flags& flags, const Run& run) {
+  if (const auto read = flags.read(); !read) return report(read.error());
+  const auto code = run();
+  return code ? output_done(*code) : report(code.error());
+}
+
 int main_with(std::vector<std::string> args) {
-  CLI::App app("Kvasir: an LLM inference engine built around its KV cache.", "kvasir");
-  app.require_subcommand(1);
-  app.set_version_flag("--version", KVASIR_VERSION);
-  app.footer(
-      "Examples:\n  kvasir run tales -p \"Once upon a time\" -n 64 --stats\n  kvasir verify tales --count 4 -n 32\n"
-      "Each command explains itself: kvasir COMMAND --help");
-  std::vector<Run> runs(commands().size());
-  std::vector<CLI::App*> subcommands;
-  for (size_t i = 0; i < runs.size(); ++i) {
-    CLI::App* sub = app.add_subcommand(commands()[i]->name, commands()[i]->summary);
-    commands()[i]->add(*sub, &runs[i]);
-    subcommands.push_back(sub);
+  Commands all;
+  if (args[0] == "--flags") {
+    if (args.size() > 1) return report({"it stands alone", "--flags", "kvasir --flags"});
+    print_json(all.describe());
+    return output_done(kOk);
   }
-  std::vector<std::string> reversed(args.rbegin(), args.rend());
+  size_t asked = 0;
+  for (size_t i = 0; i < all.runs.size(); ++i)
+    if (args[0] == commands()[i]->name) asked = i;
+  Flags& flags = *all.flags[asked];
+  args = with_empty_values(args, flags);
+  std::reverse(args.begin(), args.end());
   try {
-    app.parse(reversed);
+    all.app.parse(args);
   } catch (const CLI::CallForHelp& e) {
-    return output_done(app.exit(e));
+    return output_done(all.app.exit(e));
   } catch (const CLI::CallForVersion& e) {
-    return output_done(app.exit(e));
+    return output_done(all.app.exit(e));
   } catch (const CLI::ParseError& e) {
-    return report({e.what(), "arguments", fmt::format("kvasir {} --help", args[0])});
+    return report(in_our_words(e, flags));
   }
-  for (size_t i = 0; i < runs.size(); ++i) {
-    if (!subcommands[i]->parsed()) continue;
-    auto code = runs[i]();
-    if (!code) return report(code.error());
-    return output_done(*code);
-  }
-  return kBadInput;
+  return run_command(flags, all.runs[asked]);
 }
 
 }  // namespace

@@ -17,9 +17,9 @@ struct SamplingArgs {
   std::optional<uint64_t> seed;
   std::vector<std::string> stop;
 
-  void add(CLI::App& app);
-  /// The model's own defaults where nothing was given; a random seed.
-  SamplingParams params(const Model& model) const;
+  void add(Flags& flags);
+  /// The model's own defaults where nothing was given; a random seed. Errors: --repeat-last-n of no penalty.
+  Result<SamplingParams> params(const Model& model) const;
 };
 
 }  // namespace kvasir::cli

@@ -12,6 +12,7 @@
 
 #include "arch/network.h"
 #include "base/clock.h"
+#include "base/ranges.h"
 #include "base/system.h"
 #include "cache/layout.h"
 #include "dtype/codec.h"
@@ -201,12 +202,26 @@ class Bencher {
 
 }  // namespace
 
+namespace {
+
+Result<void> check(const BenchOptions& o) {
+  KVASIR_CHECK(check_at_least(o.prompt, 0, "tokens", "-p"));
+  KVASIR_CHECK(check_at_least(o.generate, 0, "tokens", "-n"));
+  KVASIR_CHECK(check_at_least(o.depth, 0, "positions", "--depth"));
+  KVASIR_CHECK(check_at_least(o.repeats, 1, "repeats", "--repeats"));
+  KVASIR_CHECK(check_at_least(o.batch, 1, "sequences", "--batch"));
+  KVASIR_CHECK(check_all_at_least(o.threads, 1, "threads", "--threads"));
+  if (o.prompt == 0 && o.generate == 0)
+    return fail("nothing is measured with -p 0 and -n 0", "bench", "-p 512, -n 128 or both");
+  return {};
+}
+
+}  // namespace
+
 Result<BenchReport> bench(const std::shared_ptr<const Model>& model, const BenchOptions& options) {
   BenchOptions o = options;
   if (o.threads.empty()) o.threads = {default_threads()};
-  if (o.prompt < 0 || o.generate < 0 || o.depth < 0 || o.repeats < 1)
-    return fail("a negative length or no repeats", "bench", "-p 512 -n 128 -d 0 -r 5");
-  if (o.batch < 1) return fail(fmt::format("a batch of {} sequences", o.batch), "--batch", "1 or more");
+  KVASIR_CHECK(check(o));
   const int ctx = o.session.ctx > 0 ? o.session.ctx : model->info().max_ctx;
   if (int64_t{o.depth} + std::max(o.prompt, o.generate) > ctx)
     return fail(
@@ -223,6 +238,8 @@ Result<BenchReport> bench(const std::shared_ptr<const Model>& model, const Bench
 
 Result<StepSeries> measure_steps(const std::shared_ptr<const Model>& model, const SessionOptions& session, int threads,
                                  int positions, int repeats) {
+  KVASIR_CHECK(check_at_least(positions, 1, "positions", "measure_steps"));
+  KVASIR_CHECK(check_at_least(repeats, 1, "repeats", "measure_steps"));
   StepSeries series;
   series.layout = session.layout;
   std::vector<std::vector<double>> ms(static_cast<size_t>(positions));

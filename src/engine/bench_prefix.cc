@@ -11,6 +11,7 @@
 #include <kvasir/plan.h>
 
 #include "base/clock.h"
+#include "base/ranges.h"
 #include "engine/bench_parts.h"
 
 namespace kvasir {
@@ -133,8 +134,9 @@ class PrefixBench {
 }  // namespace
 
 Result<PrefixReport> bench_prefix(const std::shared_ptr<const Model>& model, const PrefixOptions& o) {
-  if (o.shared < 1 || o.suffix < 1 || o.repeats < 1)
-    return fail("no tokens, or no repeats", "bench --prefix", "--prefix 2048 -r 5");
+  KVASIR_CHECK(check_at_least(o.shared, 1, "tokens", "--prefix"));
+  KVASIR_CHECK(check_at_least(o.suffix, 1, "tokens that follow", "bench --prefix"));
+  KVASIR_CHECK(check_at_least(o.repeats, 1, "repeats", "--repeats"));
   PlanRequest request;
   request.model = model->info().path;
   request.session = o.session;

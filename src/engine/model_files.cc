@@ -106,6 +106,7 @@ Result<SamplingParams> read_sampling(const ConfigView& view) {
   KVASIR_TRY(p.min_p, view.get_number_or("min_p", p.min_p, 0.0, 1.0));
   KVASIR_TRY(p.repeat_penalty, view.get_number_or("repetition_penalty", p.repeat_penalty, 0.01, 100.0));
   p.top_k = static_cast<int>(top_k);
+  p.repeat_last_n = -1;  // as transformers does it: over the whole text, the prompt's tokens too
   if (!sampled) p.temperature = 0;
   return p;
 }

@@ -9,6 +9,7 @@
 #include "arch/footprint.h"
 #include "arch/network.h"
 #include "base/budget.h"
+#include "base/ranges.h"
 #include "base/system.h"
 #include "cache/kv_type.h"
 #include "engine/memory_plan.h"
@@ -82,6 +83,9 @@ Result<Subject> from_config(const PlanRequest& request) {
 }
 
 Result<Subject> from_model(const PlanRequest& request) {
+  if (!request.dtype.empty())
+    return fail(fmt::format("{} has weights, and a type of its own", request.model), "--dtype",
+                "a bare config.json, or kvasir quantize");
   KVASIR_TRY(
       const auto model,
       Model::open(request.model, {.weights = "mapped", .tokenizer = {}, .with_tokenizer = request.ram > 0, .ram = 0}));
@@ -99,19 +103,20 @@ Result<Subject> from_model(const PlanRequest& request) {
   return s;
 }
 
-int64_t users(const Subject& s, const LayoutInfo& layout, CacheShape shape, int chat, size_t bytes) {
+int64_t users(const Subject& s, const LayoutInfo& layout, CacheShape shape, int chat, size_t bytes, size_t kv_bytes) {
   shape.max_ctx = chat;
-  return static_cast<int64_t>(bytes / session_bytes(s.config, layout, shape));
+  const size_t kv = std::max<size_t>(1, layout.peak_bytes(shape, chat));
+  return static_cast<int64_t>(std::min(bytes / session_bytes(s.config, layout, shape), kv_bytes / kv));
 }
 
 WeightChoice choice_of(WeightMode mode, const Subject& s, const LayoutInfo& layout, const CacheShape& shape, int chat,
-                       size_t free) {
+                       size_t free, size_t kv_ram) {
   WeightChoice c;
   c.mode = weight_mode_name(mode);
   c.weights_bytes = bytes_in_memory(mode, s.weights_bytes, s.largest_layer_bytes);
   c.left = free > c.weights_bytes ? free - c.weights_bytes : 0;
-  c.positions = positions_that_fit(s.config, layout, shape, c.left);
-  c.users = users(s, layout, shape, chat, c.left);
+  c.positions = positions_that_fit(s.config, layout, shape, c.left, kv_ram);
+  c.users = users(s, layout, shape, chat, c.left, kv_ram);
   c.disk_bytes = mode == WeightMode::streamed ? s.weights_bytes - s.unread_bytes : 0;
   return c;
 }
@@ -121,15 +126,15 @@ int threads_of(const PlanRequest& request) { return request.threads == 0 ? defau
 // What a run under this budget does, by the run's own arithmetic (memory_plan.h).
 void plan_ram(const PlanRequest& request, const Subject& s, const LayoutInfo& layout, const CacheShape& shape,
               PlanReport* r) {
-  r->activation_bytes = activation_bytes(s.config, r->prefill_chunk, threads_of(request));
   r->tokenizer_bytes = s.tokenizer_bytes;
   r->process_bytes = kProcessBytes;
   r->files = s.files;
+  const size_t kv_ram = request.kv_ram > 0 ? request.kv_ram : SIZE_MAX;
   const auto minus = [](size_t a, size_t b) { return a > b ? a - b : 0; };
   const size_t before_weights = minus(request.ram, r->process_bytes + r->tokenizer_bytes);
   const size_t free = minus(before_weights, r->activation_bytes);
   for (const WeightMode mode : {WeightMode::resident, WeightMode::streamed})
-    r->choices.push_back(choice_of(mode, s, layout, shape, r->chat, free));
+    r->choices.push_back(choice_of(mode, s, layout, shape, r->chat, free, kv_ram));
   const WeightMode mode = budgeted_mode(r->choices[0].weights_bytes, before_weights);
   const WeightChoice& chosen = r->choices[mode == WeightMode::resident ? 0 : 1];
   r->users_that_fit = chosen.users;
@@ -137,8 +142,9 @@ void plan_ram(const PlanRequest& request, const Subject& s, const LayoutInfo& la
   for (const KvType& type : kv_types()) {
     CacheShape other = shape;
     other.k = other.v = type.codec;
-    r->kv_types.push_back({type.name, other.position_bytes(), positions_that_fit(s.config, layout, other, chosen.left),
-                           users(s, layout, other, r->chat, chosen.left)});
+    r->kv_types.push_back({type.name, other.position_bytes(),
+                           positions_that_fit(s.config, layout, other, chosen.left, kv_ram),
+                           users(s, layout, other, r->chat, chosen.left, kv_ram)});
   }
 }
 
@@ -178,6 +184,8 @@ std::vector<std::string> explain(const PlanReport& r, const LayoutInfo& layout, 
 }  // namespace
 
 Result<PlanReport> plan(const PlanRequest& request) {
+  KVASIR_CHECK(check_at_least(request.threads, 0, "threads", "--threads"));
+  KVASIR_CHECK(check_at_least(request.prefill_chunk, 1, "tokens", "--prefill-chunk"));
   KVASIR_TRY(const Subject s, is_config_file(request.model) ? from_config(request) : from_model(request));
   KVASIR_TRY(const LayoutInfo* layout, find_layout(request.session.layout));
   PlanReport r;
@@ -203,6 +211,7 @@ Result<PlanReport> plan(const PlanRequest& request) {
   r.kv_bytes = layout->bytes(shape, r.chat);
   r.kv_peak_bytes = layout->peak_bytes(shape, r.chat);
   r.weights_bytes = s.weights_bytes;
+  r.activation_bytes = activation_bytes(s.config, r.prefill_chunk, threads_of(request));
   r.read_bytes_per_token = s.weights_bytes - s.unread_bytes + history_bytes(shape, r.chat);
   r.explanation = explain(r, *layout, shape);
   // A pool gives blocks as they are needed; any other layout is promised all that its context may take.

@@ -31,7 +31,7 @@ double uniform(uint64_t seed, int choice, int position) {
 
 void penalise(std::vector<Candidate>& all, const SamplingParams& p, std::span<const int> recent) {
   if (p.repeat_penalty == 1.0) return;
-  const size_t n = std::min(recent.size(), static_cast<size_t>(p.repeat_last_n));
+  const size_t n = p.repeat_last_n < 0 ? recent.size() : std::min(recent.size(), static_cast<size_t>(p.repeat_last_n));
   std::vector<int> seen(recent.end() - static_cast<std::ptrdiff_t>(n), recent.end());
   std::sort(seen.begin(), seen.end());
   seen.erase(std::unique(seen.begin(), seen.end()), seen.end());
@@ -89,7 +89,7 @@ Result<void> check_sampling(const SamplingParams& p) {
   KVASIR_CHECK(check("--top-p", p.top_p, 0.0, 1.0));
   KVASIR_CHECK(check("--min-p", p.min_p, 0.0, 1.0));
   KVASIR_CHECK(check("--repeat-penalty", p.repeat_penalty, 0.01, 100.0));
-  return check("--repeat-last-n", p.repeat_last_n, 0, 1 << 24);
+  return check("--repeat-last-n", p.repeat_last_n, -1, 1 << 24);
 }
 
 Result<int> sample(std::span<const float> logits, const SamplingParams& p, std::span<const int> recent, int position,

@@ -115,7 +115,7 @@ TEST(Sampler, EqualsAPlainImplementation) {
                            .top_p = pick(4, {0, 0.3, 0.9, 1}),
                            .min_p = pick(5, {0, 0.05, 0.5, 1}),
                            .repeat_penalty = pick(6, {1, 1.3, 0.7}),
-                           .repeat_last_n = static_cast<int>(pick(7, {0, 2, 64})),
+                           .repeat_last_n = static_cast<int>(pick(7, {0, 2, 64, -1})),
                            .seed = static_cast<uint64_t>(i) * 0x9e3779b97f4a7c15u};
     const std::vector<int> recent = tiny::ids(static_cast<int>(pick(8, {0, 1, 7})), static_cast<uint64_t>(i), vocab);
     const auto id = sample(logits, p, recent, i, i % 3);

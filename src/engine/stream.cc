@@ -54,6 +54,8 @@ Result<void> Stream::check(const GenerateOptions& options) {
   if (options.max_tokens == 0 || options.max_tokens < -1)
     return fail(fmt::format("{} tokens asked for", options.max_tokens), "-n", "1 or more, or -1 for no limit");
   if (options.lookup < 0) return fail(fmt::format("{} tokens to guess", options.lookup), "--lookup", "0 or more");
+  for (const std::string& stop : options.stop)
+    if (stop.empty()) return fail("an empty text ends nothing", "--stop", "a text of at least one character");
   return {};
 }
 
@@ -77,6 +79,8 @@ Result<Stream> Stream::open(Engine& engine, Session& session, std::span<const in
                             const GenerateOptions& options) {
   KVASIR_CHECK(check(options));
   KVASIR_CHECK(check(engine.model(), prompt, options.whole_text ? 0 : session.tokens().size(), session.ctx()));
+  if (!options.stop.empty() && engine.model().tokenizer() == nullptr)
+    return fail("this model came without a tokenizer, so no text ends anything", "--stop", "--tokenizer FILE");
   // Before anything is fed, so that its failure changes nothing and its time is not the first token's.
   if (options.receipt || (options.whole_text && engine.keeps_texts())) KVASIR_CHECK(engine.model().fingerprint());
   Stream stream(engine, session, options, 0);

@@ -222,6 +222,12 @@ Result<void> synthesize_checked(const SynthOptions& options) {
 
 }  // namespace
 
+std::vector<std::string_view> synth_types() {
+  std::vector<std::string_view> names;
+  for (const Type& type : kTypes) names.push_back(type.name);
+  return names;
+}
+
 Result<void> synthesize(const SynthOptions& options) {
   try {
     return synthesize_checked(options);

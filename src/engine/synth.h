@@ -30,5 +30,7 @@ struct SynthOptions {
 Result<void> synthesize(const SynthOptions& options);
 
 std::vector<std::string_view> synth_shape_names();
+/// What SynthOptions::dtype may be.
+std::vector<std::string_view> synth_types();
 
 }  // namespace kvasir

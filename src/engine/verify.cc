@@ -11,6 +11,7 @@
 #include <kvasir/generate.h>
 
 #include "arch/network.h"
+#include "base/ranges.h"
 #include "cache/kv_type.h"
 #include "engine/verify_acts.h"
 
@@ -101,7 +102,10 @@ size_t differing_bits(std::span<const float> a, const float* b) {
 
 Result<void> check(const Model& model, const VerifyOptions& o) {
   if (o.prompts.empty()) return fail("no prompts to verify with", "--prompts", "a file with one prompt per line");
-  if (o.new_tokens < 1) return fail(fmt::format("{} tokens asked for", o.new_tokens), "-n", "1 or more");
+  KVASIR_CHECK(check_at_least(o.new_tokens, 1, "tokens", "-n"));
+  KVASIR_CHECK(check_all_at_least(o.threads, 1, "threads", "--threads"));
+  KVASIR_CHECK(check_all_at_least(o.chunks, 0, "tokens", "--chunks"));
+  KVASIR_CHECK(check_all_at_least(o.batches, 1, "sequences", "--batches"));
   const int ctx = o.session.ctx > 0 ? o.session.ctx : model.info().max_ctx;
   for (const auto& prompt : o.prompts)
     if (prompt.size() + static_cast<size_t>(o.new_tokens) > static_cast<size_t>(ctx))

@@ -260,7 +260,7 @@ void expect_each_refused(const std::string& command, const std::vector<BadOption
 
 TEST(E2eBadOption, PromptOfRun) {
   expect_each_refused("run", {{{"-p", ""}, "empty"},
-                              {{}, "empty"},
+                              {{}, "-p: nothing is given"},
                               {{"-p"}, "-p"},
                               {{"-p", "x", "surplus"}, "surplus"},
                               {{"-f", "/nonexistent/prompt.txt"}, "/nonexistent/prompt.txt"},
@@ -299,7 +299,7 @@ TEST(E2eBadOption, SamplingOfRun) {
                                {{"--top-k", "-1"}, "--top-k"},
                                {{"--min-p", "2"}, "--min-p"},
                                {{"--repeat-penalty", "0"}, "--repeat-penalty"},
-                               {{"--repeat-last-n", "-1"}, "--repeat-last-n"},
+                               {{"--repeat-last-n", "-2"}, "--repeat-last-n"},
                                {{"--seed", "-1"}, "--seed"},
                                {{"--seed", "x"}, "--seed"}};
   for (BadOption& bad : cases) bad.arguments.insert(bad.arguments.begin(), {"-p", "x", "-n", "1"});
@@ -309,7 +309,7 @@ TEST(E2eBadOption, SamplingOfRun) {
 TEST(E2eBadOption, OfLogits) {
   const TempFolder folder;
   const std::vector<BadOption> cases{
-      {{}, "empty"},
+      {{}, "-p: nothing is given"},
       {{"-p", ""}, "empty"},
       {{"--ids", "4096"}, "4096"},
       {{"--ids", "0,-7"}, "-7"},
@@ -327,7 +327,7 @@ TEST(E2eBadOption, OfLogits) {
 }
 
 TEST(E2eBadOption, OfEmbed) {
-  expect_refused(run_program({"embed", "tales"}), "empty");
+  expect_refused(run_program({"embed", "tales"}), "-p: nothing is given");
   expect_refused(run_program({"embed", "tales", "-p", ""}), "empty");
   expect_refused(run_program({"embed", "tales", "--ids", "4096"}), "4096");
   expect_refused(run_program({"embed", "tales", "-p", "x", "--pooling", "max"}), "--pooling");
