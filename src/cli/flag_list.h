@@ -366,7 +366,7 @@ inline constexpr Flag kLimits{.names = "--limits",
                               .help = "only what this machine can do, measured: no model is opened",
                               .kind = Kind::toggle,
                               .not_with =
-                                  "MODEL --weights --ram --kv-ram --tokenizer --cache --ctx --ctk --ctv "
+                                  "MODEL --weights --ram --kv-ram --cache --ctx --ctk --ctv "
                                   "--kv-type"};
 inline constexpr Flag kBenchTokenizer{.names = "--tokenizer",
                                       .help = "with --prefix, the tokenizer file, where it is not beside the model",

@@ -148,7 +148,10 @@ Result<Flags::Value> parse(const Flag& f, const std::string& text) {
     case Kind::text_file:
       return checked(check_input(text, f), text);
     case Kind::output:
-      return checked(check_output(text), text);
+      return checked(check_output(text).map_error([&f](const Error& e) {
+        return Error{e.where + " " + e.what, shown_name(f), e.hint};
+      }),
+                     text);
   }
   return Flags::Value(text);
 }

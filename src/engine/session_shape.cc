@@ -47,8 +47,12 @@ Result<SessionOptions> sliding(const ModelConfig& config, SessionOptions options
   if (!layout.forgets)
     return fail(fmt::format("layout {} holds every position, and a sequence that slides has no end", layout.name),
                 "--cache", "--cache windowed");
-  const int ctx = options.ctx == 0 ? config.max_ctx : std::min(options.ctx, config.max_ctx);
+  if (options.window != 0 && options.ctx != 0)
+    return fail(
+        fmt::format("a window of {} slides by itself, so {} positions mean nothing", options.window, options.ctx),
+        "--ctx", "--window or --ctx, not both");
   if (options.window == 0) {
+    KVASIR_TRY(const int ctx, choose_ctx(options.ctx, config, false));
     options.sinks = options.sinks.value_or(std::min(kDefaultSinks, ctx - 1));
     options.window = ctx - *options.sinks;
   }

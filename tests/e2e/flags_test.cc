@@ -55,6 +55,8 @@ Arguments arguments_of(const std::string& command, const Line& line) {
   return out;
 }
 
+constexpr const char* kPrompt = "Once upon a time there was a fox who lived in a wood";
+
 class SlowE2eFlags : public testing::Test {
  protected:
   void SetUp() override {
@@ -74,10 +76,9 @@ class SlowE2eFlags : public testing::Test {
   Line line_of(const std::string& command) const {
     const std::string toggle = "\n";
     const std::vector<std::pair<std::string, std::string>> tales{{"MODEL", "tales"}};
-    if (command == "run")
-      return {tales, {{"-p", "Once upon a time"}, {"-n", "3"}, {"--seed", "1"}, {"--json", toggle}}};
-    if (command == "chat") return {tales, {{"-n", "3"}, {"--seed", "1"}}};
-    if (command == "logits" || command == "embed") return {tales, {{"-p", "Once upon a time"}, {"--json", toggle}}};
+    if (command == "run") return {tales, {{"-p", kPrompt}, {"-n", "12"}, {"--seed", "1"}, {"--json", toggle}}};
+    if (command == "chat") return {tales, {{"-n", "12"}, {"--seed", "1"}}};
+    if (command == "logits" || command == "embed") return {tales, {{"-p", kPrompt}, {"--json", toggle}}};
     if (command == "perplexity" || command == "drift") {
       Line line{tales, {{"-f", text()}, {"--ctx", "16"}, {"--chunks", "1"}, {"--json", toggle}}};
       if (command == "drift") line.flags.emplace_back("--types", "f16");
@@ -163,12 +164,18 @@ std::vector<std::string> bad_values(const Json& flag) {
 
 TEST_F(SlowE2eFlags, WhatAFlagDoesNotTakeIsRefusedByItsName) {
   EXPECT_GE(declarations().size(), 13u);
+  std::set<std::string>
+      known;  // declarations that an earlier command has too: there, a few values tell that it is bound
   for (const Json& command : declarations())
     for (const Json& flag : command["flags"]) {
       if (flag["kind"] == "toggle") continue;
-      for (const std::string& value : bad_values(flag)) expect_bad(command["name"], flag, value);
+      std::vector<std::string> bad = bad_values(flag);
+      Json declared = flag;
+      declared.erase("default");
+      if (!known.insert(declared.dump()).second && bad.size() > 2) bad.erase(bad.begin() + 1, bad.end() - 1);
+      for (const std::string& value : bad) expect_bad(command["name"], flag, value);
     }
-  EXPECT_GT(tried_, 1000);
+  EXPECT_GT(tried_, 700);
 }
 
 TEST_F(SlowE2eFlags, AToggleTakesNoValueAndOthersNeedOne) {
@@ -212,13 +219,13 @@ std::map<std::string, Good> good_values(const std::string& text, const std::stri
       {"quantize OUT", {keep(folder + "/other.gguf")}},
       {"synth OUT", {keep(folder + "/other")}},
       {"synth SHAPE", {"tiny-gpt2"}},
+      {"tokenize MODEL", {keep(folder + "/tiny")}},
       {"tokenize TEXT", {"Another text"}},
       {"--weights", {"streamed", Shows::nothing}},  // the bits are the same
       {"run --weights", {"streamed"}},
       {"--ram", {"1M", Shows::refused}},
       {"plan --ram", {"100M"}},
       {"--kv-ram", {"1K", Shows::refused}},
-      {"chat --kv-ram", {"1K"}},  // room for a position
       {"plan --kv-ram", {"1M"}},
       {"--tokenizer", {keep(tokenizer), Shows::nothing}},  // the one it has anyway
       {"quantize --tokenizer", {keep(folder + "/tiny/tokenizer.json"), Shows::nothing}},

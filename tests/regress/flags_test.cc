@@ -120,7 +120,8 @@ TEST(RegressFlags, PromptsTakeLinesOfWindows) {
   put(folder / "crlf", "Once upon a time\r\n\r\nThe dog\r\n");
   put(folder / "lf", "Once upon a time\nThe dog\n");
   const auto answers = [&](const char* file) {
-    Json all = json_of({"run", "tales", "--prompts", folder / file, "-n", "3", "--greedy", "--json"})["generations"];
+    Json all = json_of(
+        {"run", "tales", "--prompts", folder / file, "-n", "3", "--greedy", "--seed", "1", "--json"})["generations"];
     for (Json& one : all) one.erase("stats");
     return all;
   };
@@ -140,6 +141,8 @@ TEST(RegressFlags, WhatWouldBeUnusedIsRefused) {
       {{"run", "tales", "-p", "x", "--sinks", "2", "--on-full", "stop"}, "--sinks: it changes nothing"},
       {{"run", "tales", "-p", "x", "--batch", "2"}, "--batch: it changes nothing without --prompts"},
       {{"run", "tales", "-p", "x", "--repeat-last-n", "5"}, "--repeat-last-n: it changes nothing"},
+      {{"run", "tales", "-p", "x", "--on-full", "slide", "--ctx", "5000"}, "this model allows 1..1024"},
+      {{"run", "tales", "-p", "x", "--on-full", "slide", "--ctx", "64", "--window", "30"}, "slides by itself"},
       {{"bench", "tales", "--limits"}, "--limits: MODEL is given too"},
       {{"bench", "--prefix", "20", "-t", "1,2"}, "--threads"},
       {{"bench", "tales", "--tokenizer", tokenizer}, "--tokenizer: it changes nothing"},
@@ -206,7 +209,10 @@ TEST(RegressFlags, TheLibraryRefusesNumbersToo) {
   expect_error(verified([](VerifyOptions& o) { o.chunks = {-1}; }), "--chunks");
   expect_error(verified([](VerifyOptions& o) { o.new_tokens = 0; }), "-n");
   const auto benched = [&](auto change) {
-    BenchOptions o{.prompt = 4, .generate = 4, .repeats = 1, .threads = {1}};
+    BenchOptions o;
+    o.prompt = o.generate = 4;
+    o.repeats = 1;
+    o.threads = {1};
     change(o);
     return bench(model, o);
   };
@@ -215,7 +221,9 @@ TEST(RegressFlags, TheLibraryRefusesNumbersToo) {
   expect_error(benched([](BenchOptions& o) { o.threads = {0}; }), "--threads");
   expect_error(benched([](BenchOptions& o) { o.batch = 0; }), "--batch");
   expect_error(benched([](BenchOptions& o) { o.repeats = 0; }), "--repeats");
-  expect_error(bench_prefix(model, {.shared = -1}), "--prefix");
+  PrefixOptions prefix;
+  prefix.shared = -1;
+  expect_error(bench_prefix(model, prefix), "--prefix");
   expect_error(measure_steps(model, {}, 1, 0, 1), "measure_steps");
   PlanRequest request;
   request.prefill_chunk = -1;
