@@ -85,7 +85,7 @@ Error in_our_words(const CLI::ParseError& e, const Flags& flags) {
   const std::string help = fmt::format("kvasir {} --help", flags.app().get_name());
   const std::string text = e.what();
   std::string name = text.substr(0, text.find_first_of(": "));
-  if (dynamic_cast<const CLI::RequiredError*>(&e) != nullptr) return {"nothing is given", flags.shown(name), help};
+  if (dynamic_cast<const CLI::RequiredError*>(&e) != nullptr) return {"nothing is given", name, help};
   if (!name.starts_with('-')) name = (name.size() > 1 ? "--" : "-") + name;  // of a toggle it says the bare name
   if (dynamic_cast<const CLI::ArgumentMismatch*>(&e) == nullptr) return {text, "arguments", help};
   const bool value = flags.takes_value(name);
