@@ -49,7 +49,11 @@ class Chat {
     const std::string word = line.substr(0, space), rest = space == line.npos ? "" : trimmed(line.substr(space));
     if (word == "/quit" && rest.empty()) return false;
     const Result<void> done = line.starts_with('/') ? command(word, rest) : line.empty() ? Result<void>() : ask(line);
-    if (!done) fmt::print(stderr, "{}\n", done.error().message());
+    if (!done) {
+      Error error = done.error();
+      if (error.where == "-p") error.where = "this turn";
+      fmt::print(stderr, "{}\n", error.message());
+    }
     std::fflush(stdout);
     Interrupts::forget();  // it ended the answer
     return true;
