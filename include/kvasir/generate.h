@@ -65,8 +65,8 @@ Result<Generation> generate(Engine& engine, Session& session, std::span<const in
                             const GenerateOptions& options);
 
 /// `samples` continuations of one prompt, side by side in forks of the session: the i-th is what sampling with choice i
-/// gives, and the session goes on as the first. Layout paged holds the prompt once. Where there is no room for all, some
-/// wait. on_text is not called. Errors: those of generate(), no memory for a fork or for one sample alone.
+/// gives, and the session goes on as the first. Layout paged holds the prompt once. Where there is no room for all,
+/// some wait. on_text is not called. Errors: those of generate(), no memory for a fork or for one sample alone.
 Result<std::vector<Generation>> generate_samples(Engine& engine, Session& session, std::span<const int> prompt,
                                                  int samples, const GenerateOptions& options);
 
@@ -74,8 +74,8 @@ using OnDone = std::function<void(size_t prompt, Result<Generation>&& done)>;
 /// Each prompt in a session of its own, up to `batch` in the same passes, or as many as the memory has room for; the
 /// next begins when one is done. Where the blocks of a layout that takes memory as it grows run out, the youngest waits
 /// until another is done, and is computed anew. Each gives what it gives alone, in the order of `on_done`, or the error
-/// that it meets alone: those that no pass is needed for are told first. on_text is not called. Errors: a bad parameter,
-/// no room for the first session; then nothing has been told.
+/// that it meets alone: those that no pass is needed for are told first. on_text is not called. Errors: a bad
+/// parameter, no room for the first session; then nothing has been told.
 Result<void> generate_batch(Engine& engine, const SessionOptions& session, std::span<const std::vector<int>> prompts,
                             int batch, const GenerateOptions& options, const OnDone& on_done);
 

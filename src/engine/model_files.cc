@@ -105,8 +105,10 @@ Result<SamplingParams> read_sampling(const ConfigView& view) {
   KVASIR_TRY(p.top_p, view.get_number_or("top_p", p.top_p, 0.0, 1.0));
   KVASIR_TRY(p.min_p, view.get_number_or("min_p", p.min_p, 0.0, 1.0));
   KVASIR_TRY(p.repeat_penalty, view.get_number_or("repetition_penalty", p.repeat_penalty, 0.01, 100.0));
+  // As transformers does it: over the whole text, the prompt's tokens too.
+  KVASIR_TRY(const int64_t last_n, view.get_int_or(kGgufLastN, gguf ? p.repeat_last_n : -1, -1, 1 << 24));
   p.top_k = static_cast<int>(top_k);
-  p.repeat_last_n = -1;  // as transformers does it: over the whole text, the prompt's tokens too
+  p.repeat_last_n = static_cast<int>(last_n);
   if (!sampled) p.temperature = 0;
   return p;
 }

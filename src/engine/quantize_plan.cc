@@ -177,6 +177,7 @@ class FolderPlanner {
     entries().f32("general.sampling.top_p", static_cast<float>(p.top_p));
     entries().f32("general.sampling.min_p", static_cast<float>(p.min_p));
     entries().f32("general.sampling.penalty_repeat", static_cast<float>(p.repeat_penalty));
+    entries().i32("general.sampling.penalty_last_n", p.repeat_last_n);
   }
 
   // The beginning of a text is the tokenizer's to say, if there is one.

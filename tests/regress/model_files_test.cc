@@ -226,6 +226,9 @@ TEST_F(RegressModelFiles, SamplingThatAGgufFileRecommendsIsUsed) {
   EXPECT_EQ((*model)->sampling_defaults().top_k, 7);
   EXPECT_EQ((*model)->sampling_defaults().repeat_penalty, 1.1);
   EXPECT_EQ((*model)->sampling_defaults().top_p, SamplingParams().top_p) << "which the file does not give";
+  EXPECT_EQ((*model)->sampling_defaults().repeat_last_n, SamplingParams().repeat_last_n);
+  more.entry("general.sampling.penalty_last_n", GgufType::i32, int32_t{-1});
+  EXPECT_EQ((*Model::open(gguf(tiny::llama(), more, 4)))->sampling_defaults().repeat_last_n, -1);
   Bytes mirostat;
   mirostat.entry("general.sampling.mirostat", GgufType::i32, int32_t{2});
   EXPECT_THAT(why(gguf(tiny::llama(), mirostat, 1), "general.sampling.mirostat"), HasSubstr("noted"));
