@@ -256,6 +256,7 @@ class Gguf:
                 return self.write(out, [*self.entries[:i], *entry, *self.entries[i + 1:]])
             if key.endswith(STOPS):
                 yield key, 'change', lambda out, w=write, k=key: w(out, [(k, to_gguf.U32, first_token)])
+                yield key, 'rename', lambda out, w=write, e=(key + '_x', kind, value): w(out, [e])
                 continue
             other = (value[0], changed(value[1])) if kind == to_gguf.ARRAY else changed(value)
             yield key, 'remove', lambda out, w=write: w(out, [])
