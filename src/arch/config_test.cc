@@ -420,7 +420,11 @@ TEST(Config, SpecialIds) {
   EXPECT_THAT(c->eos, ElementsAre(3, 99));
   EXPECT_EQ(c->bos, 0);
   EXPECT_FALSE(parse(gpt2_view())->bos);
-  for (const int64_t id : {int64_t{100}, int64_t{-1}, int64_t{1} << 33}) {
+  view.set("eos_token_id", int64_t{-1});
+  view.set("bos_token_id", int64_t{-1});
+  EXPECT_THAT(parse(view)->eos, IsEmpty()) << "-1 is no token";
+  EXPECT_FALSE(parse(view)->bos);
+  for (const int64_t id : {int64_t{100}, int64_t{-2}, int64_t{1} << 33}) {
     for (const char* key : {"eos_token_id", "bos_token_id"}) {
       ConfigView bad = gpt2_view();
       bad.set(key, id);

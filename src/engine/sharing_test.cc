@@ -141,7 +141,7 @@ TEST(Samples, RefuseNone) {
 
 // ---- batches ----------------------------------------------------------------------------------------------------
 
-TEST(Batch, SixtyFourSequencesOfAnyLengthsGiveWhatEachGivesAlone) {
+TEST(SlowBatch, SixtyFourSequencesOfAnyLengthsGiveWhatEachGivesAlone) {
   Opened opened(with_ctx(1100), {.threads = 2, .prefill_chunk = 100});
   std::mt19937 random(5);
   std::vector<std::vector<int>> prompts;

@@ -80,7 +80,7 @@ TEST(Window, ShortSequencesDoNotNoticeIt) {
   EXPECT_FALSE(same_bits(full.fresh(tiny::ids(65)), windowed.fresh(tiny::ids(65))));
 }
 
-TEST(Window, OfTheUserIsTheSameInEveryLayoutChunkAndType) {
+TEST(SlowWindow, OfTheUserIsTheSameInEveryLayoutChunkAndType) {
   for (const char* type : {"f32", "q4_0h"})
     for (const auto& [window, sinks] : {std::pair{40, 4}, {100, 64}, {1, 1}}) {
       const auto options = [&, window = window, sinks = sinks](const std::string& layout) {

@@ -8,7 +8,7 @@
 
 #include "base/files.h"
 #include "token/json_values.h"
-#include "token/read_file.h"
+#include "token/model.h"
 
 namespace kvasir {
 namespace {
@@ -113,7 +113,7 @@ class Reader {
   Result<json> object(const char* name) const {
     const fs::path path = folder_ / name;
     if (!is_there(path)) return json();
-    KVASIR_TRY(const std::string bytes, read_file(path));
+    KVASIR_TRY(const std::string bytes, read_text_file(path, kMaxTokenizerBytes));
     json file = json::parse(bytes, nullptr, false);
     if (!file.is_object()) return fail("not a JSON object", path.string(), "fetch the file again");
     return file;

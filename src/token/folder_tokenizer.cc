@@ -9,7 +9,7 @@
 #include "token/byte_level.h"
 #include "token/folder_settings.h"
 #include "token/json_values.h"
-#include "token/read_file.h"
+#include "token/model.h"
 #include "token/sentencepiece_vocab.h"
 #include "token/spm.h"
 #include "token/tokenizer_byte_json.h"
@@ -137,7 +137,7 @@ void note_json_keys(const json& file, std::vector<Ignored>& ignored) {
 }
 
 Result<FolderTokenizer> from_json(const fs::path& path, FolderSettings settings) {
-  KVASIR_TRY(std::string bytes, read_file(path));
+  KVASIR_TRY(std::string bytes, read_text_file(path, kMaxTokenizerBytes));
   KVASIR_TRY(TokenizerJson file, read_tokenizer_json(std::exchange(bytes, {})));
   note_json_keys(file.rest, settings.ignored);
   const bool anew = settings.add_bos || settings.add_eos;
@@ -172,7 +172,7 @@ Result<SpaceBefore> space_of(const FolderSettings& settings, SpaceBefore models)
 }
 
 Result<FolderTokenizer> from_sentencepiece(const fs::path& path, FolderSettings settings) {
-  KVASIR_TRY(const std::string bytes, read_file(path));
+  KVASIR_TRY(const std::string bytes, read_text_file(path, kMaxTokenizerBytes));
   KVASIR_TRY(SpmParts parts, read_sentencepiece_vocab(bytes));
   for (int id = 0; id < parts.vocabulary.size(); ++id) {
     const PieceKind kind = parts.kinds[static_cast<std::size_t>(id)];

@@ -15,6 +15,8 @@ namespace kvasir {
 
 /// No text longer than this is encoded: positions are 32 bits wide.
 inline constexpr std::size_t kMaxTextBytes = std::size_t{1} << 30;
+/// No file of a tokenizer is larger than this; the largest known tokenizer.json has about 35 MB.
+inline constexpr std::size_t kMaxTokenizerBytes = std::size_t{512} << 20;
 
 /// Immutable once made; every method is thread-safe.
 class TokenModel {

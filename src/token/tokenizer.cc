@@ -3,12 +3,13 @@
 
 #include <fmt/format.h>
 
+#include "base/files.h"
 #include "token/byte_level.h"
 #include "token/end_of_turn.h"
 #include "token/folder_tokenizer.h"
 #include "token/guarded.h"
 #include "token/llama2c_vocab.h"
-#include "token/read_file.h"
+#include "token/model.h"
 #include "token/sentencepiece_vocab.h"
 #include "token/spm.h"
 #include "token/tokenizer_byte_json.h"
@@ -23,7 +24,7 @@ using ModelPtr = std::unique_ptr<const TokenModel>;
 template <class Understand>
 Result<ModelPtr> load(const std::filesystem::path& path, const Understand& understand) {
   Result<ModelPtr> model = guarded([&]() -> Result<ModelPtr> {
-    KVASIR_TRY(std::string bytes, read_file(path));
+    KVASIR_TRY(std::string bytes, read_text_file(path, kMaxTokenizerBytes));
     return understand(std::move(bytes));
   });
   if (!model && model.error().where.empty()) model.error().where = path.string();
