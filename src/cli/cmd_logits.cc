@@ -48,8 +48,9 @@ nlohmann::json best_json(const Model& model, std::span<const float> row, int n) 
   return list;
 }
 
-Result<int> run(const Args& a) {
+Result<int> run(Args a, bool top_given) {
   KVASIR_TRY(const auto model, a.model.open());
+  if (!top_given) a.top = std::min(a.top, model->info().vocab);
   if (a.top > model->info().vocab)
     return fail(fmt::format("{} tokens, the vocabulary has {}", a.top, model->info().vocab), "--top", "fewer");
   KVASIR_TRY(const auto ids, a.prompt.tokens(*model));
@@ -87,7 +88,7 @@ void add(Flags& flags, Run* run_command) {
   flags.footer(
       "Examples:\n  kvasir logits tales -p \"Once upon a time\"\n"
       "  kvasir logits tales --ids 1,2,3 --out logits.npy");
-  *run_command = [a] { return run(*a); };
+  *run_command = [a, &flags] { return run(*a, flags.given(flag::kTop)); };
 }
 
 }  // namespace

@@ -140,8 +140,6 @@ Result<void> read_snapshot(const fs::path& path, Inspection* out) {
 Result<std::string> fingerprint_of(const std::string& path, std::vector<Ignored>* ignored) {
   KVASIR_TRY(const auto model, Model::open(path, {.weights = "mapped", .tokenizer = {}, .with_tokenizer = false}));
   *ignored = model->info().ignored;
-  if (const auto tokenizer = open_tokenizer(path))
-    ignored->insert(ignored->end(), (*tokenizer)->ignored().begin(), (*tokenizer)->ignored().end());
   return model->fingerprint();
 }
 
