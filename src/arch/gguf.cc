@@ -29,6 +29,7 @@ class Translator {
     KVASIR_CHECK(numbers());
     KVASIR_CHECK(layers());
     KVASIR_CHECK(window());
+    KVASIR_CHECK(row_order());
     KVASIR_CHECK(from_tensors());
     KVASIR_CHECK(shape());
     KVASIR_CHECK(rope());
@@ -127,6 +128,15 @@ class Translator {
       return fail(fmt::format("the metadata key {} is no list of layers", in_quotes(at)), where_);
     config_.set(kGgufWindowPattern, slides);
     return {};
+  }
+
+  // Files of 2023 name the order of q's and k's rows: the one that all converters write.
+  Result<void> row_order() {
+    KVASIR_TRY(const auto order, metadata().get_string(mark(key("tensor_data_layout"))));
+    if (!order || *order == "Meta AI original pth") return {};
+    return fail(
+        fmt::format("{} is {}, which is not supported", in_quotes(key("tensor_data_layout")), in_quotes(*order)),
+        where_, "the model, converted again");
   }
 
   bool any_layer_has(std::initializer_list<std::string_view> endings) const {

@@ -98,6 +98,7 @@ constexpr KeyRule kConfigRules[] = {
     {"original_max_position_embeddings", KeyUse::harmless, "this RoPE does not depend on it"},
     {"rope_scaling.original_max_position_embeddings", KeyUse::harmless, "this RoPE does not depend on it"},
     {"rope_scaling.mrope_section", KeyUse::refused, "positions in images"},
+    {"use_mrope", KeyUse::off, "positions in images"},
     {"sliding_window", KeyUse::harmless, kWindow},
     {"max_window_layers", KeyUse::harmless, "layer_types decides, or no layer has a window"},
     {"use_sliding_window", KeyUse::off, kWindow},

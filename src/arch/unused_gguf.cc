@@ -56,6 +56,7 @@ constexpr KeyRule kOuterRules[] = {
     {"general.*", KeyUse::harmless, "a label"},
     {"split.*", KeyUse::harmless, "the parts of the file"},
     {"quantize.*", KeyUse::harmless, "how the file was made"},
+    {"mradermacher.*", KeyUse::harmless, "how the file was made"},
     {"imatrix.*", KeyUse::harmless, "how the file was made"},
     {"training.*", KeyUse::harmless, "training only"},
     {"clip.*", KeyUse::harmless, kMedia},

@@ -1,4 +1,5 @@
 // What a model file says is used, or refused by name, or listed as not used: each of these was dropped without a word.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -176,6 +177,9 @@ TEST_F(RegressModelFiles, KeysOfTheArchitectureAreKnownOrRefused) {
   EXPECT_THAT(outcome_with("attn_logit_softcapping", 50), HasSubstr("attn_logit_softcapping"));
   EXPECT_EQ(outcome_with("logit_scale", 1), plain);
   EXPECT_THAT(outcome_with("logit_scale", 0.25f), HasSubstr("logit_scale"));
+  Bytes order;
+  order.text_entry("llama.tensor_data_layout", "reference");
+  EXPECT_THAT(outcome(gguf(tiny::llama(), order, 1)), HasSubstr("tensor_data_layout"));
   EXPECT_THAT(outcome_with("rope.scaling.yarn_beta_fast", 32), HasSubstr("yarn_beta_fast"));
   EXPECT_THAT(outcome_with("expert_count", 8), HasSubstr("experts"));
   EXPECT_EQ(outcome_with("rope.scaling.original_context_length", 99), plain);
@@ -306,6 +310,38 @@ TEST_F(RegressModelFiles, APlanOfQuantisedWeightsIsRefused) {
   PlanRequest request;
   request.model = (folder_ / "config.json").string();
   EXPECT_THAT(message_of(plan(request)), HasSubstr("\"gptq\""));
+}
+
+// cases/qwen2-window-null: null was the default of 4,096 positions. 4 layers, K and V of 2 heads of 16 in f32 for 8,192
+// positions are 8,388,608 bytes.
+TEST_F(RegressModelFiles, Qwen2WindowNull) {
+  for (const char* window : {"", R"("sliding_window":null,)"}) {
+    put(folder_ / "config.json", fmt::format(R"({{"model_type":"qwen2","hidden_size":64,"intermediate_size":64,{}
+        "num_hidden_layers":4,"num_attention_heads":4,"num_key_value_heads":2,"vocab_size":300,"rms_norm_eps":1e-5,
+        "max_position_embeddings":8192,"tie_word_embeddings":true,"use_sliding_window":{},"max_window_layers":0}})",
+                                             window, *window != '\0'));
+    PlanRequest request;
+    request.model = (folder_ / "config.json").string();
+    request.session.layout = "windowed";
+    const auto report = plan(request);
+    ASSERT_TRUE(report) << message_of(report);
+    EXPECT_EQ(report->kv_bytes, 8388608u) << window;
+  }
+}
+
+// cases/rope-parameters-by-layer-type: theta was the default, and a factor without a type no factor.
+TEST_F(RegressModelFiles, RopeParametersByLayerType) {
+  const auto outcome_with = [&](const std::string& rope) {
+    tiny::Model model = tiny::llama();
+    model.edit_config(R"("rope_theta":1000.0)", rope);
+    return outcome(folder(model));
+  };
+  const std::string expected = outcome_with(R"("rope_theta":500.0)");
+  EXPECT_EQ(expected.size(), 32u) << expected;
+  EXPECT_NE(expected, outcome(folder(tiny::llama())));
+  EXPECT_EQ(outcome_with(R"("rope_parameters":{"full_attention":{"rope_type":"default","rope_theta":500.0}})"),
+            expected);
+  EXPECT_THAT(outcome_with(R"("rope_theta":500.0,"rope_scaling":{"factor":4.0})"), HasSubstr("without a type"));
 }
 
 TEST_F(RegressModelFiles, AdaptersBesideAModelAreRefused) {

@@ -50,7 +50,7 @@ CONVERTED_WITH_ROPE = CONVERTED_BY_ALL | {
     'rope.scaling.original_context_length': (U32, 400), 'rope.scaling.yarn_attn_factor': (F32, 1.0),
     'rope.dimension_sections': (ARRAY, (I32, [0, 0, 0, 0])), 'attention.sliding_window': (U32, 0)}
 CONVERTED = {
-    'llama': CONVERTED_WITH_ROPE, 'gpt2': CONVERTED_BY_ALL,
+    'llama': CONVERTED_WITH_ROPE | {'tensor_data_layout': (STRING, 'Meta AI original pth')}, 'gpt2': CONVERTED_BY_ALL,
     'qwen2': CONVERTED_WITH_ROPE | {'pooling_type': (U32, 3)},
     'qwen3': CONVERTED_WITH_ROPE | {'pooling_type': (U32, 3)},
     'phi3': CONVERTED_WITH_ROPE | {'rope.scaling.attn_factor': (F32, 1.0)}}
