@@ -106,7 +106,7 @@ class Session {
   static Result<Session> open(std::shared_ptr<const Model> model, const LayoutInfo& layout, const CacheShape& shape);
   /// Holds `tokens`, which `cache` begins with; or nothing, and says so.
   bool become(const std::shared_ptr<const Layout>& cache, std::span<const int> tokens);
-  /// What its context may take is promised by the budgets.
+  /// The budgets promise the memory that its context may take.
   Result<void> promise(const LayoutInfo& layout, const CacheShape& shape);
   /// truncate(), but where the cache cannot go back it is emptied, and what it held is computed again when needed.
   void take_back(int length);

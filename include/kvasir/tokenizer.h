@@ -84,7 +84,7 @@ class Tokenizer {
   /// The added tokens that end a turn of a chat by their texts ("<|im_end|>"), ascending. Empty where the file itself
   /// names the token that does.
   const std::vector<int>& end_of_turn() const { return end_of_turn_; }
-  /// What the tokenizer's files hold and Kvasir does not use.
+  /// Parts of the tokenizer's files that Kvasir does not use.
   const std::vector<Ignored>& ignored() const { return ignored_; }
   /// The id of a piece in the vocabulary's own spelling ("Ġthe"), added tokens included.
   std::optional<int> find(std::string_view piece) const;

@@ -46,7 +46,7 @@ struct ModelConfig {
   std::string canonical() const;
 };
 
-/// What a configuration means where it does not name a number: transformers' defaults of the model type.
+/// Numbers for keys that a configuration leaves out: transformers' defaults of the model type.
 struct DecoderDefaults {
   int kv_heads = 0;  ///< 0: as many as query heads
   int head_dim = 0;  ///< 0: hidden_size / num_attention_heads

@@ -58,7 +58,7 @@ class Translator {
 
   std::string key(std::string_view name) const { return fmt::format("{}.{}", names_->arch, name); }
 
-  // What is read is marked: the rest is harmless, or refused in the end.
+  // Every key that is read is marked; the others are harmless, or refused in the end.
   const std::string& mark(const std::string& key) { return *read_.insert(key).first; }
   Result<std::optional<int64_t>> get_int(std::string_view name) { return metadata().get_int(mark(key(name))); }
 
@@ -236,7 +236,7 @@ class Translator {
     return {};
   }
 
-  // What the file's author recommends.
+  // Sampling that the file's author recommends.
   Result<void> sampling() {
     constexpr GgufName kKeys[] = {{"temp", "temperature"},
                                   {"top_k", "top_k"},

@@ -11,7 +11,7 @@
 namespace kvasir {
 namespace {
 
-// What Llama 3.1 divides a frequency by: long waves by `factor`, short ones by 1, those between by a blend
+// Llama 3.1's divisor of a frequency: `factor` for long waves, 1 for short ones, a blend between them
 // (arXiv:2407.21783 and the reference implementation's smooth factor).
 struct Llama3Scaling {
   double factor = 1.0, low_freq_factor = 1.0, high_freq_factor = 4.0;
@@ -89,7 +89,7 @@ Result<ConfigView> shared_by_layers(const ConfigView& view, const ConfigView& pa
   return *shared;
 }
 
-// What "rope_parameters" or "rope_scaling" holds; nothing when neither is there.
+// The object "rope_parameters" or "rope_scaling"; nothing when neither is there.
 Result<std::optional<ConfigView>> rope_object(const ConfigView& view) {
   for (const char* key : {"rope_parameters", "rope_scaling"})
     if (view.has(key) && !view.object(key)) return fail(fmt::format("\"{}\" is not an object", key), view.where());

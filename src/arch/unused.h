@@ -18,7 +18,7 @@
 
 namespace kvasir {
 
-/// What is known of a key that was not read.
+/// How a key that was not read may be treated.
 enum class KeyUse {
   harmless,  ///< changes no result
   noted,     ///< changes no logit, but users may expect it to do something

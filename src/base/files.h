@@ -28,7 +28,7 @@ bool is_there(const std::filesystem::path& path);
 /// Why there is no file behind a link: "a link to X, which does not exist". Null: `path` is no such link.
 std::optional<Error> dangling_link(const std::filesystem::path& path);
 
-/// What tells one state of a file from another.
+/// Two states of a file differ in one of these numbers.
 struct FileStamp {
   uint64_t device = 0, inode = 0, bytes = 0;
   int64_t modified_ns = 0;  ///< anybody can set it
@@ -49,7 +49,7 @@ class InputFile {
   /// When it was opened.
   size_t size() const { return size_; }
   int fd() const { return fd_; }
-  /// Of the moment when it was opened; of now.
+  /// The stamp when the file was opened, and now.
   const FileStamp& opened_as() const { return opened_as_; }
   Result<FileStamp> stamp() const;
   /// Whether its file system is one whose ctime changes with every change. Of network and foreign file systems nobody

@@ -7,7 +7,7 @@
 
 namespace kvasir::cli {
 
-// What can be given by name, from the registries of the library.
+// The names that a flag takes, from the registries of the library.
 std::vector<std::string> weight_mode_choices();
 std::vector<std::string> layout_choices();
 std::vector<std::string> kv_type_choices();

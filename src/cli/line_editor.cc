@@ -15,7 +15,7 @@ namespace {
 
 volatile std::sig_atomic_t interrupted = 0;
 
-// What computes and prints goes on after a signal; a wait for a line does not.
+// After a signal, computing and printing go on; a wait for a line ends.
 void handle_interrupts(bool restart) {
   struct sigaction action {};
   action.sa_handler = [](int) { interrupted = 1; };

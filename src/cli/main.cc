@@ -57,7 +57,7 @@ void end_by(int signal_number) {
   raise(signal_number);
 }
 
-// What a signal that ends the program would leave half done. One that is ignored (nohup) stays so.
+// Removes the outputs that a signal would leave half done. A signal that is ignored (nohup) stays ignored.
 void clean_up_on_signals() {
   for (const int number : {SIGHUP, SIGINT, SIGQUIT, SIGPIPE, SIGTERM, SIGXCPU, SIGXFSZ})
     if (const auto before = signal(number, end_by); before != SIG_DFL) signal(number, before);

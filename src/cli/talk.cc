@@ -57,7 +57,7 @@ std::string Talk::text() const {
   return own_space ? text.substr(1) : text;
 }
 
-// What the talk begins with has ids of its own, whatever is said first.
+// The text that a talk begins with is encoded apart, whatever is said first.
 Result<void> Talk::begin() {
   if (!ids_.empty() || o_.system.empty()) return {};
   KVASIR_TRY(ids_, tokenizer().encode(o_.system));

@@ -9,7 +9,7 @@
 
 namespace kvasir::cli {
 
-/// What to do with a turn for which the context has no room.
+/// How a turn is treated for which the context has no room.
 enum class OnFullTalk { stop, recompute, slide };
 
 struct TalkOptions {

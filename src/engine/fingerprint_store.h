@@ -9,7 +9,7 @@
 
 namespace kvasir {
 
-/// What a fingerprint is remembered by.
+/// The key under which a fingerprint is remembered.
 struct FingerprintKey {
   std::string place;       ///< config and paths: one value is kept of each
   std::string text;        ///< a line: besides these, the stamp of every file and a sample of what is in it
@@ -17,7 +17,7 @@ struct FingerprintKey {
   bool good = false;       ///< all lie where a change shows (InputFile::keeps_change_time); else nothing is remembered
 };
 
-/// Of the files as they were opened; `config` is the part of a fingerprint that is not in them.
+/// The key of the files as they were opened; `config` is the part of a fingerprint that is not in them.
 FingerprintKey fingerprint_key(const TensorDir& dir, const std::string& config);
 
 /// The stamps of all files, when they were opened and now, as text.
@@ -31,7 +31,7 @@ std::optional<std::string> remembered_fingerprint(const FingerprintKey& key);
 /// `begun_ns`: when its computation began. Failing to remember is no error.
 void remember_fingerprint(const FingerprintKey& key, const std::string& fingerprint, int64_t begun_ns);
 
-/// Of the clock that files are stamped with.
+/// Now, by the clock that files are stamped with.
 int64_t file_clock_ns();
 
 }  // namespace kvasir

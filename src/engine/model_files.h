@@ -29,7 +29,7 @@ struct ModelFiles {
   std::vector<Ignored> ignored;     ///< what reading the format found and does not use
 };
 
-/// What the files mean.
+/// A model as its files describe it.
 struct ModelDescription {
   const Family* family = nullptr;
   ModelConfig config;

@@ -30,7 +30,7 @@ struct SynthOptions {
 Result<void> synthesize(const SynthOptions& options);
 
 std::vector<std::string_view> synth_shape_names();
-/// What SynthOptions::dtype may be.
+/// The names that SynthOptions::dtype takes.
 std::vector<std::string_view> synth_types();
 
 }  // namespace kvasir

@@ -8,7 +8,7 @@
 namespace kvasir {
 namespace {
 
-// What follows `head` in the ids of its text and `text` together; nothing where those do not begin with it.
+// The ids after `head`, where the ids of its text and `text` together begin with it; else nothing.
 Result<std::optional<std::vector<int>>> after(const Tokenizer& tokenizer, std::span<const int> head,
                                               const std::string& whole, bool add_bos) {
   KVASIR_TRY(const std::vector<int> ids, tokenizer.encode(whole, add_bos));

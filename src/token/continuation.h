@@ -17,7 +17,7 @@ namespace kvasir {
 /// text. An empty `before` is the start of a text, with its first token. Errors: those of Tokenizer::encode.
 Result<std::vector<int>> encode_after(const Tokenizer& tokenizer, std::span<const int> before, std::string_view text);
 
-/// What a reader should see of `ids`: whole characters, no control tokens.
+/// The text of `ids` for a reader: whole characters, no control tokens.
 std::string visible_text(const std::shared_ptr<const Tokenizer>& tokenizer, std::span<const int> ids);
 
 }  // namespace kvasir

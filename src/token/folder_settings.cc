@@ -155,7 +155,7 @@ class Reader {
     return {};
   }
 
-  // What is in no list is told.
+  // A key that no list has is noted.
   Result<void> keys(const json& config) {
     if (config.is_null()) return {};
     const auto is = [](const std::string& key) { return [&key](std::string_view other) { return key == other; }; };

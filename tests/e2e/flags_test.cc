@@ -329,7 +329,7 @@ std::map<std::string, Good> good_values(const std::string& text, const std::stri
   };
 }
 
-// What comes out, without the numbers that no two runs share.
+// The output without the numbers that no two runs share.
 Json leaves(const Outcome& o, const std::string& command) {
   const std::string out = o.out;
   if (command == "chat") return o.out + o.err.substr(0, o.err.find("; first token"));

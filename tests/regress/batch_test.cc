@@ -14,7 +14,7 @@ using namespace engine_test;
 using Prompts = std::vector<std::vector<int>>;
 using Answers = std::vector<std::optional<Result<Generation>>>;
 
-// Of a sequence in a tiny Llama: 2 layers, 64 positions, 16 channels of K and of V in f32.
+// KV bytes of a sequence in a tiny Llama: 2 layers, 64 positions, 16 channels of K and of V in f32.
 constexpr size_t kBlock = size_t{2} * 64 * (16 + 16) * 4;
 
 ModelOptions blocks(size_t n) {

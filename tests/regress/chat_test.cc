@@ -1,4 +1,4 @@
-// What the chat lost: what /load had brought, a turn that did not fit, a talk at Ctrl-C.
+// The chat lost what /load had brought, a turn that did not fit, and a talk at Ctrl-C.
 #include <gtest/gtest.h>
 
 #include <fmt/format.h>

@@ -1,4 +1,5 @@
-// What a model file says is used, or refused by name, or listed as not used: each of these was dropped without a word.
+// A key or tensor of a model file is used, refused by name, or listed as not used. Each of these was dropped without a
+// word.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

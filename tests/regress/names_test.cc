@@ -1,4 +1,4 @@
-// What a file is called says nothing: a GGUF file is one by its first bytes, and a link to nothing is named as one.
+// A GGUF file is known by its first bytes and not by its name, and a link to nothing is named as one.
 #include <filesystem>
 
 #include "engine/inspect.h"
