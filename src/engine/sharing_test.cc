@@ -283,7 +283,7 @@ TEST(Reuse, StaysWithinItsBytesAndGivesWay) {
 
 // ---- guesses ----------------------------------------------------------------------------------------------------
 
-TEST(Lookup, ChangesNothingButTheNumberOfPasses) {
+TEST(SlowLookup, ChangesNothingButTheNumberOfPasses) {
   Opened opened(with_ctx(400), {.threads = 2, .prefill_chunk = 24});
   std::vector<int> prompt;  // that repeats itself
   for (int i = 0; i < 6; ++i) prompt.insert(prompt.end(), {7, 3, 30 + i % 2, 11, 4, 19, 2});

@@ -48,7 +48,7 @@ std::vector<float> steps(Opened& opened, const SessionOptions& options, int prom
   return all;
 }
 
-TEST(Window, OfTheModelIsExactInEveryLayoutAndChunk) {
+TEST(SlowWindow, OfTheModelIsExactInEveryLayoutAndChunk) {
   for (const tiny::Model& model : {mistral(5), mistral(64), mistral(100), alternating(70)}) {
     Opened opened(model, {.threads = 1, .prefill_chunk = 256});
     const std::vector<float> full = steps(opened, {.layout = "dense"}, 300, 20);

@@ -37,7 +37,7 @@ std::vector<std::string> reused(const Outcome& outcome) {
 
 // Metaspace with a space before the first word only, and <s> before the text, as Mistral v0.3 has it; or before every
 // stretch of text.
-class E2eRegressChatWithBos : public testing::TestWithParam<const char*> {
+class SlowE2eRegressChatWithBos : public testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
     std::vector<std::string> pieces{"<unk>", "<s>", "</s>"};
@@ -103,9 +103,9 @@ class E2eRegressChatWithBos : public testing::TestWithParam<const char*> {
   TempFolder folder_;
 };
 
-INSTANTIATE_TEST_SUITE_P(E2eSchemes, E2eRegressChatWithBos, testing::Values("first", "always", "never"));
+INSTANTIATE_TEST_SUITE_P(SlowE2eSchemes, SlowE2eRegressChatWithBos, testing::Values("first", "always", "never"));
 
-TEST_P(E2eRegressChatWithBos, WhatWasLoadedIsReused) {
+TEST_P(SlowE2eRegressChatWithBos, WhatWasLoadedIsReused) {
   const Outcome straight = talk("Hi\nmore\n"), loaded = talk("Hi\n/save x.kv\n/clear\n/load x.kv\nmore\n");
   // <s>, 5 of "User:", 2 of " Hi", a line's end, 10 of "Assistant:"; 4 generated; then 1, 5, 4 of " more", 1 and 10.
   // The token that was generated last has been chosen and not computed; saving computes it.
@@ -119,7 +119,7 @@ TEST_P(E2eRegressChatWithBos, WhatWasLoadedIsReused) {
   EXPECT_EQ(loaded.out.substr(loaded.out.size() - (straight.out.size() - first)), straight.out.substr(first));
 }
 
-TEST_P(E2eRegressChatWithBos, ATalkIsTheSameHoweverItIsCut) {
+TEST_P(SlowE2eRegressChatWithBos, ATalkIsTheSameHoweverItIsCut) {
   const Arguments options{"-n", "9", "--system", "A talk."};
   const std::string straight = talk("Hi\nmore words here\nand a third\n", options).out;
   const Outcome cut = talk(
@@ -132,14 +132,14 @@ TEST_P(E2eRegressChatWithBos, ATalkIsTheSameHoweverItIsCut) {
   EXPECT_EQ(cut.out.substr(cut.out.size() - (straight.size() - last)), straight.substr(last));
 }
 
-TEST_P(E2eRegressChatWithBos, IdsAreEchoedWithoutControlTokens) {
+TEST_P(SlowE2eRegressChatWithBos, IdsAreEchoedWithoutControlTokens) {
   const Outcome run = run_program({"run", folder_ / "m", "--ids", "1,345,70,2,70", "-n", "1", "--greedy"});
   EXPECT_EQ(run.code, 0) << run.err;
   EXPECT_THAT(run.out, Not(HasSubstr("<s>")));
   EXPECT_THAT(run.out, Not(HasSubstr("</s>")));
 }
 
-TEST(E2eRegressChat, AFullContextLeavesAWayOut) {
+TEST(SlowE2eRegressChat, AFullContextLeavesAWayOut) {
   std::string typed, line;
   for (int i = 0; i < 25; ++i) line += "a long line of words to say ";
   for (int i = 0; i < 7; ++i) typed += line + "\n";
@@ -160,7 +160,7 @@ TEST(E2eRegressChat, AFullContextLeavesAWayOut) {
   EXPECT_THAT(chat(typed, {"-n", "5", "--on-full", "recompute"}).err, HasSubstr("tokens of the talk are let go"));
 }
 
-TEST(E2eRegressChat, RecomputingGivesTheSameAfterLoading) {
+TEST(SlowE2eRegressChat, RecomputingGivesTheSameAfterLoading) {
   const TempFolder folder;
   std::string line;
   for (int i = 0; i < 6; ++i) line += "some words to say ";
@@ -178,12 +178,12 @@ TEST(E2eRegressChat, RecomputingGivesTheSameAfterLoading) {
   EXPECT_EQ(slurp(folder / "one.kv"), slurp(folder / "t.kv"));
 }
 
-TEST(E2eRegressChat, AnAnswerEndsWhereTheContextDoesAndSaysSo) {
+TEST(SlowE2eRegressChat, AnAnswerEndsWhereTheContextDoesAndSaysSo) {
   const Outcome outcome = chat("Once\n/stats\nmore\n", {"-n", "-1", "--ctx", "40", "--stop", "@@@"});
   EXPECT_THAT(outcome.err, HasSubstr("[the context of 40 positions is full"));
 }
 
-TEST(E2eRegressChat, CommandsSayWhatTheyNeed) {
+TEST(SlowE2eRegressChat, CommandsSayWhatTheyNeed) {
   const TempFolder folder;
   const std::string spaced = folder / "a talk.kv";
   const Outcome outcome = chat("/save\n/load\n/save \n/save /nonexistent/x.kv\nHi\n/save " + spaced +
@@ -199,7 +199,7 @@ TEST(E2eRegressChat, CommandsSayWhatTheyNeed) {
   EXPECT_TRUE(fs::exists(spaced));
 }
 
-TEST(E2eRegressChat, LinesOfWindowsAreCommandsToo) {
+TEST(SlowE2eRegressChat, LinesOfWindowsAreCommandsToo) {
   const Outcome outcome = chat("/stats\r\n\r\n/quit\r\nmore\r\n", {"-n", "3"});
   EXPECT_EQ(outcome.err, "");
   EXPECT_THAT(outcome.out, HasSubstr("0 of 1024 positions"));
@@ -207,7 +207,7 @@ TEST(E2eRegressChat, LinesOfWindowsAreCommandsToo) {
   EXPECT_EQ(chat("The dog", {"-n", "6"}).out, chat("The dog\n", {"-n", "6"}).out) << "the last line needs no end";
 }
 
-TEST(E2eRegressChat, AnAnswerEndsWithTheTextBeforeAStop) {
+TEST(SlowE2eRegressChat, AnAnswerEndsWithTheTextBeforeAStop) {
   const std::string whole = chat("The dog ran.\n", {"-n", "12"}).out, stop = whole.substr(whole.size() / 2, 3);
   const Outcome one = chat("The dog ran.\nAnd then?\n", {"-n", "12", "--stop", stop});
   EXPECT_EQ(one.out.substr(0, whole.find(stop) + 1), whole.substr(0, whole.find(stop)) + "\n");
@@ -216,13 +216,13 @@ TEST(E2eRegressChat, AnAnswerEndsWithTheTextBeforeAStop) {
 
 // ---- Ctrl-C -------------------------------------------------------------------------------------------------------
 
-class E2eRegressChatInterrupt : public testing::TestWithParam<bool> {
+class SlowE2eRegressChatInterrupt : public testing::TestWithParam<bool> {
  protected:
   bool terminal() const { return GetParam(); }
 };
-INSTANTIATE_TEST_SUITE_P(E2ePipeAndTerminal, E2eRegressChatInterrupt, testing::Bool());
+INSTANTIATE_TEST_SUITE_P(SlowE2ePipeAndTerminal, SlowE2eRegressChatInterrupt, testing::Bool());
 
-TEST_P(E2eRegressChatInterrupt, AtThePromptKeepsTheTalk) {
+TEST_P(SlowE2eRegressChatInterrupt, AtThePromptKeepsTheTalk) {
   Child child({"chat", "tales", "--greedy", "-n", "3"}, terminal());
   child.type("The dog ran.\n");
   child.wait_for("tok/s]");
@@ -239,7 +239,7 @@ TEST_P(E2eRegressChatInterrupt, AtThePromptKeepsTheTalk) {
   EXPECT_EQ(child.end(), 0);
 }
 
-TEST_P(E2eRegressChatInterrupt, TwiceAtOnceEnds) {
+TEST_P(SlowE2eRegressChatInterrupt, TwiceAtOnceEnds) {
   Child child({"chat", "tales", "--greedy", "-n", "3"}, terminal());
   child.type("/stats\n");
   child.wait_for(" of 1024 positions");
@@ -251,7 +251,7 @@ TEST_P(E2eRegressChatInterrupt, TwiceAtOnceEnds) {
   EXPECT_EQ(child.end(), 0);
 }
 
-TEST(E2eRegressChat, CtrlCStopsAPromptThatIsStillRead) {
+TEST(SlowE2eRegressChat, CtrlCStopsAPromptThatIsStillRead) {
   std::string line;
   for (int i = 0; i < 90; ++i) line += "a long line of words ";
   Child child({"chat", "tales", "--greedy", "-n", "3", "--prefill-chunk", "1", "--weights", "streamed"}, false);

@@ -21,7 +21,7 @@ Json json_of(const Arguments& arguments, const How& how = {}) {
   return Json::parse(expect_ok(run_program(arguments, how)), nullptr, false);
 }
 
-TEST(E2eRegressFlags, APromptGivenTwiceIsRefused) {
+TEST(SlowE2eRegressFlags, APromptGivenTwiceIsRefused) {
   const TempFolder folder;
   const std::string file = folder / "h.txt";
   put(file, "hello\n");
@@ -39,7 +39,7 @@ TEST(E2eRegressFlags, APromptGivenTwiceIsRefused) {
                    "--prompts is given too");
 }
 
-TEST(E2eRegressFlags, ATypeOfBothAndOfOneAreNotMixed) {
+TEST(SlowE2eRegressFlags, ATypeOfBothAndOfOneAreNotMixed) {
   for (const char* command : {"run", "logits", "embed", "chat", "plan", "bench", "verify"})
     for (const char* one : {"-ctk", "-ctv", "--cache-type-k"}) {
       expect_refused(run_program({command, "tales", "--kv-type", "q8_0", one, "f16"}), "--kv-type");
@@ -47,7 +47,7 @@ TEST(E2eRegressFlags, ATypeOfBothAndOfOneAreNotMixed) {
     }
 }
 
-TEST(E2eRegressFlags, AnEmptyBudgetIsNoBudget) {
+TEST(SlowE2eRegressFlags, AnEmptyBudgetIsNoBudget) {
   for (const char* flag : {"--ram", "--kv-ram"}) {
     const std::string expected = std::string("kvasir: ") + flag + ": \"\" is not a size";
     expect_refused(run_program({"run", "tales", "-p", "Once", "-n", "2", flag, ""}), expected);
@@ -56,7 +56,7 @@ TEST(E2eRegressFlags, AnEmptyBudgetIsNoBudget) {
   }
 }
 
-TEST(E2eRegressFlags, VerifyWithNoSequencesEnds) {
+TEST(SlowE2eRegressFlags, VerifyWithNoSequencesEnds) {
   const Arguments verify{"verify",    "tales", "--count",  "1", "-n",      "1",
                          "--threads", "1",     "--chunks", "0", "--cache", "grow"};
   for (const char* batches : {"0", "-1", "1,0"}) {
@@ -67,7 +67,7 @@ TEST(E2eRegressFlags, VerifyWithNoSequencesEnds) {
   expect_refused(run_program({"verify", "tales", "--batches", "0"}), "kvasir: --batches: 0 sequences (try: 1 or more)");
 }
 
-TEST(E2eRegressFlags, NumbersThatMeanNothingAreRefused) {
+TEST(SlowE2eRegressFlags, NumbersThatMeanNothingAreRefused) {
   expect_refused(run_program({"bench", "tales", "--prefix", "-1"}), "--prefix: -1 tokens");
   expect_refused(run_program({"bench", "tales", "-p", "0", "-n", "0"}), "-p 0 and -n 0");
   expect_refused(run_program({"logits", "tales", "-p", "x", "--top", "-1"}), "--top: -1 tokens");
@@ -77,7 +77,7 @@ TEST(E2eRegressFlags, NumbersThatMeanNothingAreRefused) {
             UINT64_MAX);
 }
 
-TEST(E2eRegressFlags, ATypeIsForABareConfig) {
+TEST(SlowE2eRegressFlags, ATypeIsForABareConfig) {
   expect_refused(run_program({"plan", "tales", "--dtype", "nosuch"}), "\"nosuch\" is not a weight type");
   expect_refused(run_program({"plan", "tales", "--dtype", "f32"}), "tales has weights");
   const std::string config = KVASIR_SOURCE_DIR "/models/tales/config.json";
@@ -88,7 +88,7 @@ TEST(E2eRegressFlags, ATypeIsForABareConfig) {
   EXPECT_EQ(bytes("float32"), bytes("f32"));
 }
 
-TEST(E2eRegressFlags, AListLeavesTheModelAlone) {
+TEST(SlowE2eRegressFlags, AListLeavesTheModelAlone) {
   const TempFolder folder;
   put(folder / "t.txt", "Once upon a time there was a fox who lived in a wood and had a red ball.\n");
   EXPECT_EQ(json_of({"verify", "--threads", "1", "tales", "--chunks", "0", "--batches", "1", "--cache", "grow",
@@ -100,7 +100,7 @@ TEST(E2eRegressFlags, AListLeavesTheModelAlone) {
   expect_refused(run_program({"bench", "-t", "1", "2", "tales"}), "bench");
 }
 
-TEST(E2eRegressFlags, AFileCalledDashIsStdin) {
+TEST(SlowE2eRegressFlags, AFileCalledDashIsStdin) {
   How how;
   how.input = "Once upon a time";
   const Arguments rest{"-n", "3", "--greedy", "--json"};
@@ -115,7 +115,7 @@ TEST(E2eRegressFlags, AFileCalledDashIsStdin) {
             json_of({"logits", "tales", "-p", how.input, "--json"}));
 }
 
-TEST(E2eRegressFlags, PromptsTakeLinesOfWindows) {
+TEST(SlowE2eRegressFlags, PromptsTakeLinesOfWindows) {
   const TempFolder folder;
   put(folder / "crlf", "Once upon a time\r\n\r\nThe dog\r\n");
   put(folder / "lf", "Once upon a time\nThe dog\n");
@@ -131,7 +131,7 @@ TEST(E2eRegressFlags, PromptsTakeLinesOfWindows) {
   EXPECT_EQ(answered[0]["prompt"], "Once upon a time");
 }
 
-TEST(E2eRegressFlags, WhatWouldBeUnusedIsRefused) {
+TEST(SlowE2eRegressFlags, WhatWouldBeUnusedIsRefused) {
   const TempFolder folder;
   const std::string tokenizer = KVASIR_SOURCE_DIR "/models/tales/tokenizer.json", out = folder / "o";
   const std::vector<std::pair<Arguments, const char*>> cases{
@@ -159,7 +159,7 @@ TEST(E2eRegressFlags, WhatWouldBeUnusedIsRefused) {
   expect_ok(run_program({"run", "tales", "-p", "x", "-n", "1", "--sinks", "2", "--on-full", "slide", "--greedy"}));
 }
 
-TEST(E2eRegressFlags, BudgetsOfAPlanAreBothKept) {
+TEST(SlowE2eRegressFlags, BudgetsOfAPlanAreBothKept) {
   const auto ram = [](const Arguments& more) {
     Arguments arguments{"plan", "tales", "--ram", "200M", "--chat", "64", "--json"};
     arguments.insert(arguments.end(), more.begin(), more.end());
@@ -171,7 +171,7 @@ TEST(E2eRegressFlags, BudgetsOfAPlanAreBothKept) {
   EXPECT_LT(ram({"--kv-ram", "600K"})["positions"], ram({})["positions"]);
 }
 
-TEST(E2eRegressFlags, ATokenizerHasToBelongToTheModelThatIsGiven) {
+TEST(SlowE2eRegressFlags, ATokenizerHasToBelongToTheModelThatIsGiven) {
   const TempFolder folder;
   ASSERT_TRUE(synthesize({.shape = "tiny", .out = folder / "tiny", .seed = 1}));
   const std::string tales = KVASIR_SOURCE_DIR "/models/tales/tokenizer.json";
@@ -233,7 +233,7 @@ TEST(RegressFlags, TheLibraryRefusesNumbersToo) {
   expect_error(plan(request), "--threads");
 }
 
-TEST(E2eRegressFlags, AStopThatCannotBeIsRefused) {
+TEST(SlowE2eRegressFlags, AStopThatCannotBeIsRefused) {
   Opened opened(tiny::llama(), {.threads = 1});  // without a tokenizer
   GenerateOptions options = engine_test::greedy_tokens(2);
   for (const char* stop : {"", "x"}) {
