@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 
 
 def instructions(program, model, layout, prompt, tokens, folder):
@@ -69,6 +70,8 @@ def after_4096(program, folder):
     known = ["--load-cache", folder + "/4096.kv"]  # not computed under valgrind
     subprocess.run([program, folder + "/small", *prompt, "-n", "1", "--save-cache", known[1]], check=True,
                    stdout=subprocess.DEVNULL)
+    time.sleep(2.5)  # a fingerprint is remembered once the files are two seconds old; no counted run shall compute it
+    subprocess.run([program, folder + "/small", *prompt, *known, "-n", "1"], check=True, stdout=subprocess.DEVNULL)
     return same_steps(program, folder + "/small", prompt + known, folder)
 
 
