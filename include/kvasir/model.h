@@ -55,7 +55,7 @@ struct ModelInfo {
   size_t tokenizer_bytes = 0;  ///< heap that building it took, as malloc counts it; 0: not known, or no tokenizer
   std::string weights_mode;    ///< "resident", "mapped" or "streamed"
   std::optional<int> bos;
-  /// What ends a text: the file's own ids, then, where it names none for a turn of a chat, the tokens whose texts say
+  /// Ids that end a text: the file's own, then, where it names none for a turn of a chat, the tokens whose texts say
   /// that they end one.
   std::vector<int> eos;
   std::vector<Ignored> ignored;  ///< what its files hold and Kvasir does not use

@@ -46,8 +46,8 @@ struct EngineArgs {
   void add(Flags& flags, const Flag& ctx = flag::kCtx);
 };
 
-/// What --on-full makes of them: "slide" is a matter of the session's window, in a cache that can forget unless another
-/// was asked for.
+/// The options with --on-full applied: "slide" is a matter of the session's window, in a cache that can forget unless
+/// another was asked for.
 SessionOptions session_options(SessionOptions session, const std::string& on_full, bool cache_given);
 
 /// -ctk, -ctv, --kv-type.

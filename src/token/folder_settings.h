@@ -1,4 +1,4 @@
-// What a Hugging Face folder says about its tokenizer beside tokenizer.json or tokenizer.model: tokenizer_config.json,
+// Settings of a Hugging Face folder's tokenizer beside tokenizer.json or tokenizer.model: tokenizer_config.json,
 // added_tokens.json, special_tokens_map.json. What it comes to is folder_tokenizer.cc's.
 #pragma once
 

@@ -105,7 +105,8 @@ Result<void> set_prefix(const FolderSettings& settings, BpeParts& parts) {
   return {};
 }
 
-// What tokenizer.json puts after a text is gone where the folder says add_eos_token = false or writes the rule anew.
+// The tokens that tokenizer.json puts after a text are gone where the folder says add_eos_token = false or writes the
+// rule anew.
 void drop_suffix(json& node) {
   if (type_of(node) == "Sequence" && node.contains("processors")) {
     for (json& one : node["processors"]) drop_suffix(one);

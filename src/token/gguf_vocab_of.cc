@@ -196,8 +196,8 @@ bool could_be_merged(const Vocabulary& vocabulary, std::string_view piece) {
   return false;
 }
 
-// What no text becomes by merging here must not become it in a reader that merges every piece of the file, as llama.cpp
-// does. A piece without a mark for a space is found in the text before that.
+// A piece that no text becomes by merging here must not be made by a reader that merges every piece of the file, as
+// llama.cpp does. A piece without a mark for a space is found in the text before that.
 Result<void> check_merges(const SpmParts& parts, int id, bool found) {
   const auto slot = static_cast<std::size_t>(id);
   const std::string_view piece = parts.vocabulary.piece(id);

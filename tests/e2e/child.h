@@ -55,7 +55,7 @@ class Child {
     if (write_ >= 0 && write_ != read_) ::close(write_);
     write_ = -1;
   }
-  /// What came up to and with `needle`, and is not looked at again; "" when it does not come in time.
+  /// The output up to and with `needle`, which is not looked at again; "" when it does not come in time.
   std::string wait_for(const std::string& needle, int seconds = 60) {
     const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(seconds);
     for (;;) {
