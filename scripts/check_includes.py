@@ -21,10 +21,11 @@ EDGES = {
     'token': ('base',),
     'arch': ('cache', 'format'),
     'engine': ('arch', 'token', 'cache/share', 'cache/tier'),
+    'lab': ('engine',),
     'sched': ('engine',),
     'serve': ('sched',),
-    'cli': ('serve',),
-    'bench': ('serve',),
+    'cli': ('serve', 'lab'),
+    'bench': ('serve', 'lab'),
     'python': ('serve',),
 }
 PUBLIC_ONLY = {'serve': ('engine', 'sched')}     # these see the other layer's public headers, not its sources

@@ -2,17 +2,33 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include <tl/expected.hpp>
 
 namespace kvasir {
 
-/// One refused request. Every part is a clause without a final period; `where` and `hint` may be empty.
+/// One refused request. Every text is a clause without a final period; `where` and `hint` may be empty. Callers decide
+/// by the kind, never by the text.
 struct Error {
-  std::string what;   ///< what is wrong, with the numbers
-  std::string where;  ///< the file, tensor, key or flag
-  std::string hint;   ///< what to try
+  enum Kind {
+    bad_argument,  ///< a parameter out of range, an unknown name, a call that the object's state forbids
+    too_long,      ///< a prompt or text that does not fit the context
+    no_room,       ///< memory, or a budget of it, is used up: the same call may succeed later
+    not_found,     ///< a file or model that is not there
+    unsupported,   ///< the input is valid and Kvasir cannot do it (an architecture, a weight type)
+    damaged,       ///< a file that contradicts itself or its format
+    io,            ///< the operating system refused or failed
+    not_finite,    ///< a logit is NaN or infinite
+    internal,      ///< a defect of Kvasir
+  };
+  Kind kind = internal;
+  std::string what;  ///< what is wrong, with the numbers
+  /// The file, tensor or key; or the parameter as the API spells it, "SessionOptions::ctx". Hints name parameters in
+  /// the same spelling, so that a front end can put its own names in their place.
+  std::string where;
+  std::string hint;  ///< what to try
 
   /// One line: "where: what (try: hint)".
   std::string message() const {
@@ -25,9 +41,15 @@ struct Error {
 template <class T>
 using Result = tl::expected<T, Error>;
 
-/// Usage: `return fail("header of 9 bytes is past the end", path, "download the file again");`
-inline tl::unexpected<Error> fail(std::string what, std::string where = {}, std::string hint = {}) {
-  return tl::unexpected<Error>(Error{std::move(what), std::move(where), std::move(hint)});
+/// The name of a kind, as the enum spells it.
+std::string_view kind_name(Error::Kind kind);
+
+/// Usage: `return fail(Error::damaged, "header of 9 bytes is past the end", path, "download the file again");`
+inline tl::unexpected<Error> fail(Error::Kind kind, std::string what, std::string where = {}, std::string hint = {}) {
+  return tl::unexpected<Error>(Error{kind, std::move(what), std::move(where), std::move(hint)});
+}
+inline tl::unexpected<Error> fail(std::string what, std::string where = {}, std::string hint = {}) {  // TODO: goes
+  return fail(Error::internal, std::move(what), std::move(where), std::move(hint));
 }
 
 }  // namespace kvasir

@@ -10,7 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "arch/family.h"
-#include "tests/tiny_models.h"
+#include "tests/support/tiny_models.h"
 
 namespace kvasir {
 namespace {

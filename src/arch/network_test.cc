@@ -11,7 +11,7 @@
 #include <gtest/gtest.h>
 
 #include "base/float_env.h"
-#include "tests/tiny_models.h"
+#include "tests/support/tiny_models.h"
 
 namespace kvasir {
 namespace {

@@ -6,7 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tests/tiny_models.h"
+#include "tests/support/tiny_models.h"
 
 namespace kvasir {
 namespace {

@@ -10,7 +10,7 @@
 
 #include <gmock/gmock.h>
 
-#include "tests/tiny_models.h"
+#include "tests/support/tiny_models.h"
 
 namespace kvasir {
 namespace {

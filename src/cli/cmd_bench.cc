@@ -8,7 +8,7 @@
 #include "base/system.h"
 #include "cli/cli.h"
 #include "cli/plot.h"
-#include "engine/limits.h"
+#include "engine/machine_limits.h"
 
 namespace kvasir::cli {
 namespace {

@@ -9,7 +9,7 @@
 #include "cli/cli.h"
 #include "cli/plot.h"
 #include "cli/progress.h"
-#include "engine/drift.h"
+#include "lab/drift.h"
 
 namespace kvasir::cli {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "cli/cli.h"
 #include "cli/printable.h"
-#include "engine/inspect.h"
+#include "lab/inspect.h"
 
 namespace kvasir::cli {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "cli/cli.h"
 #include "cli/progress.h"
-#include "engine/perplexity.h"
+#include "lab/perplexity.h"
 
 namespace kvasir::cli {
 namespace {

@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "cli/cli.h"
-#include "engine/quantize.h"
+#include "lab/quantize.h"
 
 namespace kvasir::cli {
 namespace {

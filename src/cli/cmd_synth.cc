@@ -7,7 +7,7 @@
 #include <fmt/ranges.h>
 
 #include "cli/cli.h"
-#include "engine/synth.h"
+#include "lab/synth.h"
 
 namespace kvasir::cli {
 namespace {

@@ -4,9 +4,9 @@
 #include "cache/kv_type.h"
 #include "cache/layout.h"
 #include "dtype/codec.h"
-#include "engine/quantize.h"
-#include "engine/synth.h"
 #include "format/weight_source.h"
+#include "lab/quantize.h"
+#include "lab/synth.h"
 
 namespace kvasir::cli {
 

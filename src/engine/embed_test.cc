@@ -3,7 +3,7 @@
 
 #include <kvasir/kv_cache.h>
 
-#include "tests/engine_test_util.h"
+#include "tests/support/engines.h"
 
 namespace kvasir {
 namespace {

@@ -2,9 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "engine/inspect.h"
-#include "tests/engine_test_util.h"
-#include "tests/gguf_models.h"
+#include "lab/inspect.h"
+#include "tests/support/engines.h"
+#include "tests/support/gguf_models.h"
 
 namespace kvasir {
 namespace {

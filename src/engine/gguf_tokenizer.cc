@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "token/gguf_vocab.h"
+#include "token/files/gguf_vocab.h"
 
 namespace kvasir {
 namespace {

@@ -9,8 +9,8 @@
 #include <kvasir/engine.h>
 #include <kvasir/generate.h>
 
-#include "format/format_test_util.h"
-#include "format/gguf_test_util.h"
+#include "tests/support/gguf_bytes.h"
+#include "tests/support/temp_files.h"
 
 namespace kvasir {
 namespace {

@@ -1,6 +1,6 @@
 // One token that meets a history of many tiles: cut over the threads at tile edges, in any layout, it gives the bits
 // that one thread gives. Run under TSan too, for who merges the tiles.
-#include "tests/engine_test_util.h"
+#include "tests/support/engines.h"
 
 namespace kvasir {
 namespace {

@@ -9,7 +9,7 @@
 #include "arch/footprint.h"
 #include "arch/network.h"
 #include "base/buffer.h"
-#include "tests/engine_test_util.h"
+#include "tests/support/engines.h"
 
 namespace kvasir {
 namespace {

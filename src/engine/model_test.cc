@@ -9,7 +9,7 @@
 
 #include "base/rss.h"
 #include "base/system.h"
-#include "tests/engine_test_util.h"
+#include "tests/support/engines.h"
 
 namespace kvasir {
 namespace {

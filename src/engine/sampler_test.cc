@@ -8,7 +8,7 @@
 #include <set>
 
 #include "base/float_env.h"
-#include "tests/engine_test_util.h"
+#include "tests/support/engines.h"
 
 namespace kvasir {
 namespace {

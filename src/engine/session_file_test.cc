@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 #include "cache/layout.h"
-#include "tests/engine_test_util.h"
+#include "tests/support/engines.h"
 
 namespace kvasir {
 namespace {

@@ -2,7 +2,7 @@
 // chunked, batched or taken back in between.
 #include <numeric>
 
-#include "tests/engine_test_util.h"
+#include "tests/support/engines.h"
 
 namespace kvasir {
 namespace {

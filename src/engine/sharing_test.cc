@@ -5,7 +5,7 @@
 #include "base/budget.h"
 #include "cache/block_pool.h"
 #include "cache/layout.h"
-#include "tests/engine_test_util.h"
+#include "tests/support/engines.h"
 
 namespace kvasir {
 namespace {

@@ -2,7 +2,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "tests/engine_test_util.h"
+#include "tests/support/engines.h"
 
 namespace kvasir {
 namespace {

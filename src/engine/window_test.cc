@@ -3,7 +3,7 @@
 #include <kvasir/plan.h>
 
 #include "cache/layout.h"
-#include "tests/engine_test_util.h"
+#include "tests/support/engines.h"
 
 namespace kvasir {
 namespace {

@@ -5,8 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "format/format_test_util.h"
-#include "format/gguf_test_util.h"
+#include "tests/support/gguf_bytes.h"
+#include "tests/support/temp_files.h"
 
 namespace kvasir {
 namespace {

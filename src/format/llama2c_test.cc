@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "format/format_test_util.h"
+#include "tests/support/temp_files.h"
 
 namespace kvasir {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <gmock/gmock.h>
 
-#include "format/format_test_util.h"
+#include "tests/support/temp_files.h"
 
 namespace kvasir {
 namespace {

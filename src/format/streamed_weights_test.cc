@@ -10,7 +10,7 @@
 #include <fstream>
 #include <thread>
 
-#include "format/format_test_util.h"
+#include "tests/support/temp_files.h"
 
 namespace kvasir {
 namespace {

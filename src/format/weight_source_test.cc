@@ -5,8 +5,8 @@
 
 #include <fmt/format.h>
 
-#include "format/format_test_util.h"
 #include "format/safetensors.h"
+#include "tests/support/temp_files.h"
 
 namespace kvasir {
 namespace {

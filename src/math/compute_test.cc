@@ -5,7 +5,7 @@
 #include <atomic>
 #include <set>
 
-#include "math/kernels_test_util.h"
+#include "tests/support/kernel_inputs.h"
 
 namespace kvasir {
 namespace {

@@ -8,7 +8,7 @@
 // coefficients rounded to float one by one from the lowest, the rest refitted after each. The error given is the fit's.
 #pragma once
 
-#include "math/vec16_common.h"
+#include "math/simd/vec16_common.h"
 
 namespace kvasir {
 

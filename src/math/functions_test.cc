@@ -14,7 +14,7 @@
 #include <string>
 
 #include "math/functions_f64.h"
-#include "math/vec16_scalar.h"
+#include "math/simd/vec16_scalar.h"
 
 namespace kvasir {
 namespace {

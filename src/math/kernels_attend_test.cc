@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "math/kernels.h"
-#include "math/kernels_test_util.h"
+#include "tests/support/kernel_inputs.h"
 
 namespace kvasir {
 namespace {

@@ -2,7 +2,7 @@
 #if defined(__x86_64__)
 
 #define KVASIR_SIMD_NS kvasir::avx2
-#include "math/int16_avx2.h"
+#include "math/simd/int16_avx2.h"
 
 namespace KVASIR_SIMD_NS {
 constexpr int kFewRows1 = 4, kFewRows2 = 3, kFewRows3 = 2, kFewRows4 = 1;
@@ -11,8 +11,8 @@ constexpr int kScoreVectors = 1;
 constexpr int kIntegerTokens = 4, kIntegerTokensWide = 4, kIntegerVectors = 1;
 }  // namespace KVASIR_SIMD_NS
 
-#include "math/encode_act_x86.h"
-#include "math/kernels_simd.h"
+#include "math/simd/encode_act_x86.h"
+#include "math/simd/kernels_simd.h"
 
 namespace kvasir {
 const Kernels kAvx2Kernels = avx2::make_kernels("avx2");

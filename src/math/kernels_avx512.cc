@@ -2,7 +2,7 @@
 #if defined(__x86_64__)
 
 #define KVASIR_SIMD_NS kvasir::avx512
-#include "math/int16_avx512.h"
+#include "math/simd/int16_avx512.h"
 
 namespace KVASIR_SIMD_NS {
 constexpr int kFewRows1 = 8, kFewRows2 = 8, kFewRows3 = 6, kFewRows4 = 6;
@@ -11,8 +11,8 @@ constexpr int kScoreVectors = 2;
 constexpr int kIntegerTokens = 8, kIntegerTokensWide = 6, kIntegerVectors = 2;
 }  // namespace KVASIR_SIMD_NS
 
-#include "math/encode_act_x86.h"
-#include "math/kernels_simd.h"
+#include "math/simd/encode_act_x86.h"
+#include "math/simd/kernels_simd.h"
 
 namespace kvasir {
 const Kernels kAvx512Kernels = avx512::make_kernels("avx512");

@@ -2,7 +2,7 @@
 #if defined(__aarch64__)
 
 #define KVASIR_SIMD_NS kvasir::neon
-#include "math/int16_neon.h"
+#include "math/simd/int16_neon.h"
 
 namespace KVASIR_SIMD_NS {
 constexpr int kFewRows1 = 4, kFewRows2 = 2, kFewRows3 = 1, kFewRows4 = 1;
@@ -11,8 +11,8 @@ constexpr int kScoreVectors = 1;
 constexpr int kIntegerTokens = 2, kIntegerTokensWide = 2, kIntegerVectors = 1;
 }  // namespace KVASIR_SIMD_NS
 
-#include "math/encode_act_neon.h"
-#include "math/kernels_simd.h"
+#include "math/simd/encode_act_neon.h"
+#include "math/simd/kernels_simd.h"
 
 namespace kvasir {
 const Kernels kNeonKernels = neon::make_kernels("neon");

@@ -8,7 +8,7 @@
 #include "dtype/lanes.h"
 #include "math/functions.h"
 #include "math/kernels.h"
-#include "math/vec16_scalar.h"
+#include "math/simd/vec16_scalar.h"
 
 namespace kvasir {
 namespace {

@@ -7,7 +7,7 @@
 #include <functional>
 #include <numeric>
 
-#include "math/kernels_test_util.h"
+#include "tests/support/kernel_inputs.h"
 
 namespace kvasir {
 namespace {

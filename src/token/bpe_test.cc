@@ -6,10 +6,10 @@
 #include <gmock/gmock.h>
 #include <kvasir/tokenizer.h>
 
+#include "tests/support/test_files.h"
 #include "token/merge_queue.h"
 #include "token/normalize.h"
 #include "token/seams.h"
-#include "token/test_files.h"
 
 namespace kvasir {
 namespace {

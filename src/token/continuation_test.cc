@@ -4,8 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "format/format_test_util.h"
-#include "token/test_files.h"
+#include "tests/support/temp_files.h"
+#include "tests/support/test_files.h"
 
 namespace kvasir {
 namespace {

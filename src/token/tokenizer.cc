@@ -6,14 +6,14 @@
 #include "base/files.h"
 #include "token/byte_level.h"
 #include "token/end_of_turn.h"
-#include "token/folder_tokenizer.h"
+#include "token/files/folder_tokenizer.h"
+#include "token/files/llama2c_vocab.h"
+#include "token/files/sentencepiece_vocab.h"
+#include "token/files/tokenizer_byte_json.h"
+#include "token/files/tokenizer_spm_json.h"
 #include "token/guarded.h"
-#include "token/llama2c_vocab.h"
 #include "token/model.h"
-#include "token/sentencepiece_vocab.h"
 #include "token/spm.h"
-#include "token/tokenizer_byte_json.h"
-#include "token/tokenizer_spm_json.h"
 
 namespace kvasir {
 namespace {

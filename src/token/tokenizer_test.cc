@@ -10,9 +10,9 @@
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
+#include "tests/support/random_text.h"
+#include "tests/support/test_files.h"
 #include "token/normalize.h"
-#include "token/random_text.h"
-#include "token/test_files.h"
 #include "token/utf8.h"
 
 namespace kvasir {

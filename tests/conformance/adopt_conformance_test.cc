@@ -2,8 +2,8 @@
 // without windows. What is there is right, what the next query sees is there, and each goes its own way.
 #include "cache/block_pool.h"
 #include "cache/share/snapshot.h"
-#include "format/format_test_util.h"
-#include "tests/conformance/layout_model.h"
+#include "tests/support/layout_model.h"
+#include "tests/support/temp_files.h"
 
 namespace kvasir::conformance {
 namespace {

@@ -11,9 +11,9 @@
 #include "arch/network.h"
 #include "cache/kv_type.h"
 #include "cache/layout.h"
-#include "engine/quantize.h"
-#include "engine/verify_acts.h"
-#include "format/format_test_util.h"
+#include "lab/quantize.h"
+#include "lab/verify_acts.h"
+#include "tests/support/temp_files.h"
 
 namespace kvasir {
 namespace {

@@ -9,7 +9,7 @@
 #include "cache/grow.h"
 #include "math/compute.h"
 #include "math/kernels.h"
-#include "tests/conformance/layout_model.h"
+#include "tests/support/layout_model.h"
 
 namespace kvasir::conformance {
 namespace {

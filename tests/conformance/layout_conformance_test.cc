@@ -8,7 +8,7 @@
 #include <set>
 
 #include "base/thread_pool.h"
-#include "tests/conformance/layout_model.h"
+#include "tests/support/layout_model.h"
 
 namespace kvasir::conformance {
 namespace {

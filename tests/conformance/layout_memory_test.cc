@@ -10,9 +10,9 @@
 #include <kvasir/plan.h>
 
 #include "cache/layout.h"
-#include "engine/synth.h"
-#include "tests/conformance/layout_model.h"
-#include "tests/engine_test_util.h"
+#include "lab/synth.h"
+#include "tests/support/engines.h"
+#include "tests/support/layout_model.h"
 
 namespace kvasir::conformance {
 namespace {

@@ -5,7 +5,7 @@
 #include <map>
 
 #include "cache/block_pool.h"
-#include "tests/conformance/layout_model.h"
+#include "tests/support/layout_model.h"
 
 namespace kvasir::conformance {
 namespace {

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "engine/synth.h"
-#include "tests/e2e/program.h"
+#include "lab/synth.h"
+#include "tests/support/program.h"
 
 namespace kvasir::e2e {
 namespace {

@@ -9,8 +9,8 @@
 #include "cache/kv_type.h"
 #include "cache/layout.h"
 #include "dtype/codec.h"
-#include "engine/synth.h"
-#include "tests/e2e/program.h"
+#include "lab/synth.h"
+#include "tests/support/program.h"
 #include "token/utf8.h"
 
 namespace kvasir::e2e {
@@ -177,7 +177,7 @@ TEST(E2eRun, APromptsFileGivesWhatEachGivesAlone) {
     EXPECT_EQ(json["generations"][2]["cached_tokens"] > 3, std::string(batch) != "8")
         << "begun when the first was known";
   }
-    EXPECT_EQ(run_program({"tales", "--prompts", (folder / "p").string(), "-p", "x"}).code, 2);
+  EXPECT_EQ(run_program({"tales", "--prompts", (folder / "p").string(), "-p", "x"}).code, 2);
 }
 
 TEST(E2eRun, PromptsAreToldInTheirOrderAndBeforeWhatFails) {

@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cache/kv_type.h"
-#include "tests/e2e/program.h"
+#include "tests/support/program.h"
 
 namespace kvasir::e2e {
 namespace {

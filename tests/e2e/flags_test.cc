@@ -6,8 +6,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "engine/synth.h"
-#include "tests/e2e/program.h"
+#include "lab/synth.h"
+#include "tests/support/program.h"
 
 namespace kvasir::e2e {
 namespace {

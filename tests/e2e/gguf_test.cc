@@ -3,8 +3,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "tests/e2e/program.h"
-#include "tests/gguf_models.h"
+#include "tests/support/gguf_models.h"
+#include "tests/support/program.h"
 
 namespace kvasir::e2e {
 namespace {

@@ -7,7 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "tests/e2e/program.h"
+#include "tests/support/program.h"
 
 namespace kvasir::e2e {
 namespace {

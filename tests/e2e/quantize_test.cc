@@ -1,7 +1,7 @@
 // kvasir quantize at the command line.
 #include <nlohmann/json.hpp>
 
-#include "tests/e2e/program.h"
+#include "tests/support/program.h"
 
 namespace kvasir::e2e {
 namespace {

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/rss.h"
-#include "tests/e2e/program.h"
+#include "tests/support/program.h"
 
 namespace kvasir::e2e {
 namespace {

@@ -2,8 +2,8 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "format/gguf_test_util.h"
-#include "tests/e2e/program.h"
+#include "tests/support/gguf_bytes.h"
+#include "tests/support/program.h"
 
 namespace kvasir::e2e {
 namespace {

@@ -9,7 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "arch/network.h"
-#include "tests/tiny_models.h"
+#include "tests/support/tiny_models.h"
 
 namespace kvasir {
 namespace {

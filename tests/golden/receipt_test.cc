@@ -5,9 +5,9 @@
 #include <kvasir/version.h>
 
 #include "base/system.h"
-#include "engine/quantize.h"
-#include "engine/synth.h"
-#include "tests/engine_test_util.h"
+#include "lab/quantize.h"
+#include "lab/synth.h"
+#include "tests/support/engines.h"
 
 namespace kvasir {
 namespace {

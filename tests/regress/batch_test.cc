@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "cache/block_pool.h"
-#include "tests/engine_test_util.h"
+#include "tests/support/engines.h"
 
 namespace kvasir {
 namespace {

@@ -4,8 +4,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "engine/synth.h"
-#include "tests/e2e/child.h"
+#include "lab/synth.h"
+#include "tests/support/child.h"
 
 namespace kvasir::e2e {
 namespace {

@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/files.h"
-#include "tests/engine_test_util.h"
+#include "tests/support/engines.h"
 
 namespace kvasir {
 namespace {

@@ -7,9 +7,9 @@
 #include <kvasir/plan.h>
 #include <kvasir/verify.h>
 
-#include "engine/synth.h"
-#include "tests/e2e/program.h"
-#include "tests/engine_test_util.h"
+#include "lab/synth.h"
+#include "tests/support/engines.h"
+#include "tests/support/program.h"
 
 namespace kvasir::e2e {
 namespace {

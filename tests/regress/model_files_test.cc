@@ -6,9 +6,9 @@
 
 #include <kvasir/plan.h>
 
-#include "engine/inspect.h"
-#include "tests/engine_test_util.h"
-#include "tests/gguf_models.h"
+#include "lab/inspect.h"
+#include "tests/support/engines.h"
+#include "tests/support/gguf_models.h"
 
 namespace kvasir {
 namespace {

@@ -1,10 +1,10 @@
 // A GGUF file is known by its first bytes and not by its name, and a link to nothing is named as one.
 #include <filesystem>
 
-#include "engine/inspect.h"
-#include "engine/quantize.h"
-#include "tests/engine_test_util.h"
-#include "tests/gguf_models.h"
+#include "lab/inspect.h"
+#include "lab/quantize.h"
+#include "tests/support/engines.h"
+#include "tests/support/gguf_models.h"
 
 namespace kvasir {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <set>
 
-#include "tests/engine_test_util.h"
+#include "tests/support/engines.h"
 
 namespace kvasir {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "base/buffer.h"
 #include "cache/layout.h"
-#include "tests/engine_test_util.h"
+#include "tests/support/engines.h"
 
 namespace kvasir {
 namespace {

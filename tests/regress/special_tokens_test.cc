@@ -11,12 +11,12 @@
 #include <kvasir/generate.h>
 
 #include "engine/gguf_tokenizer.h"
-#include "engine/perplexity.h"
-#include "engine/quantize.h"
-#include "format/gguf_test_util.h"
-#include "tests/engine_test_util.h"
-#include "tests/gguf_models.h"
-#include "token/gguf_vocab.h"
+#include "lab/perplexity.h"
+#include "lab/quantize.h"
+#include "tests/support/engines.h"
+#include "tests/support/gguf_bytes.h"
+#include "tests/support/gguf_models.h"
+#include "token/files/gguf_vocab.h"
 
 namespace kvasir {
 namespace {

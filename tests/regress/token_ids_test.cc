@@ -9,10 +9,10 @@
 
 #include <kvasir/tokenizer.h>
 
-#include "format/format_test_util.h"
-#include "tests/token_kinds.h"
-#include "token/gguf_vocab.h"
-#include "token/random_text.h"
+#include "tests/support/random_text.h"
+#include "tests/support/temp_files.h"
+#include "tests/support/token_kinds.h"
+#include "token/files/gguf_vocab.h"
 #include "token/utf8.h"
 
 namespace kvasir {

@@ -12,7 +12,7 @@
 
 #include <kvasir/version.h>
 
-#include "format/format_test_util.h"
+#include "tests/support/temp_files.h"
 
 namespace kvasir {
 namespace {

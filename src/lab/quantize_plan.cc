@@ -1,0 +1,309 @@
+// The two sources: a model under Hugging Face's names, and another GGUF file.
+#include "lab/quantize_plan.h"
+
+#include <algorithm>
+#include <array>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "arch/family.h"
+#include "engine/model_files.h"
+#include "format/gguf.h"
+#include "format/strict_json.h"
+#include "lab/quantize_types.h"
+#include "token/files/gguf_vocab.h"
+
+namespace kvasir {
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr uint32_t kQuantizationVersion = 2;  // ggml.h, GGML_QNT_VERSION
+
+uint32_t file_type(std::string_view name) {
+  for (const FileType& type : file_types())
+    if (type.name == name) return type.number;
+  return 0;
+}
+
+Result<void> refuse_integers(const TensorInfo& tensor, const std::string& where) {
+  if (tensor.codec != nullptr && tensor.codec->block_elems == 1) return {};
+  return fail(fmt::format("tensor {} is {} already, and quantising twice loses more than once", in_quotes(tensor.name),
+                          tensor.dtype),
+              where, "the model in f32, f16 or bf16");
+}
+
+// ---- from Hugging Face's names ------------------------------------------------------------------------------------
+
+class FolderPlanner {
+ public:
+  FolderPlanner(const fs::path& path, const QuantizeOptions& options)
+      : where_(path.string()), options_(options), types_(*find_codec(options.type)) {}
+
+  Result<GgufPlan> run() {
+    KVASIR_TRY(ModelFiles files, read_model_files(where_));
+    KVASIR_TRY(ModelDescription description, describe_model(files, where_));
+    family_ = description.family;
+    config_ = std::move(description.config);
+    if (const std::string note = note_of(description.ignored); !note.empty()) plan_.notes.push_back(note);
+    names_ = &family_->gguf;
+    if (names_->arch.empty()) return fail(fmt::format("GGUF has no name for a {} model", family_->name), where_);
+    if (interleaved() && !names_->paired_qk) return fail("its rows are in an order that GGUF has no word for", where_);
+    plan_.source = std::move(files.tensors);
+    KVASIR_CHECK(numbers());
+    KVASIR_CHECK(tensors());
+    KVASIR_CHECK(special_ids());
+    if (files.generation) sampling(description.sampling);
+    KVASIR_CHECK(tokenizer(files));
+    const std::vector<std::string> notes = types_.notes();
+    plan_.notes.insert(plan_.notes.begin(), notes.begin(), notes.end());
+    return std::move(plan_);
+  }
+
+ private:
+  bool interleaved() const { return config_.rope && config_.rope->interleaved; }
+  GgufEntries& entries() { return plan_.entries; }
+  std::string key(std::string_view name) const { return fmt::format("{}.{}", names_->arch, name); }
+
+  Result<void> numbers() {
+    entries().string("general.architecture", names_->arch);
+    entries().string("general.type", "model");
+    entries().string("general.name", fs::path(where_).stem().string());
+    entries().u32("general.file_type", file_type(options_.type));
+    entries().u32("general.quantization_version", kQuantizationVersion);
+    for (const GgufName& name : names_->keys) KVASIR_CHECK(number(name.gguf));
+    entries().u32(key("vocab_size"), static_cast<uint32_t>(config_.vocab));
+    if (!config_.rope) return {};
+    entries().u32(key("attention.value_length"), static_cast<uint32_t>(config_.head_dim));
+    entries().u32(key("rope.dimension_count"), static_cast<uint32_t>(config_.head_dim));
+    if (config_.rope->linear == 1.0) return {};
+    entries().string(key("rope.scaling.type"), "linear");
+    return real("rope.scaling.factor", config_.rope->linear);
+  }
+
+  Result<void> number(std::string_view name) {
+    const ModelConfig& c = config_;
+    const std::pair<std::string_view, int> integers[] = {
+        {"block_count", c.layers},           {"context_length", c.max_ctx},     {"embedding_length", c.hidden},
+        {"feed_forward_length", c.ffn},      {"attention.head_count", c.heads}, {"attention.head_count_kv", c.kv_heads},
+        {"attention.key_length", c.head_dim}};
+    for (const auto& [known, value] : integers)
+      if (known == name) return entries().u32(key(name), static_cast<uint32_t>(value)), Result<void>();
+    if (name == "attention.sliding_window") {
+      return windows(), Result<void>();
+    }
+    if (name.starts_with("attention.layer_norm")) return entries().f32(key(name), c.norm_eps), Result<void>();
+    if (name == "rope.freq_base") return real(name, c.rope->theta);
+    return fail(fmt::format("nothing is known to write under {}", key(name)), where_);
+  }
+
+  // One number, and which layers it is of.
+  void windows() {
+    const std::vector<int>& all = config_.windows;
+    const auto window = std::max_element(all.begin(), all.end());
+    if (window == all.end() || *window == 0) return;
+    entries().u32(key("attention.sliding_window"), static_cast<uint32_t>(*window));
+    std::vector<int32_t> pattern;
+    for (int of_layer : all) pattern.push_back(of_layer != 0);
+    entries().i32s(key("attention.sliding_window_pattern"), pattern);
+  }
+
+  // GGUF keeps these in 32 bits.
+  Result<void> real(std::string_view name, double value) {
+    const auto rounded = static_cast<float>(value);
+    if (static_cast<double>(rounded) != value)
+      plan_.notes.push_back(fmt::format("{} is {} instead of {}: GGUF keeps 32 bits", key(name), rounded, value));
+    entries().f32(key(name), rounded);
+    return {};
+  }
+
+  Result<void> tensors() {
+    const TensorTable table = family_->tensor_table(config_);
+    std::vector<TensorSpec> specs = table.embed;
+    for (const auto& layer : table.layers) specs.insert(specs.end(), layer.begin(), layer.end());
+    specs.insert(specs.end(), table.head.begin(), table.head.end());
+    std::set<std::string> seen;  // a tied head is the embedding again
+    for (const TensorSpec& spec : specs)
+      if (seen.insert(spec.name).second) KVASIR_CHECK(tensor(spec));
+    if (config_.rope && !config_.rope->factors.empty()) rope_factors();
+    return {};
+  }
+
+  Result<void> tensor(const TensorSpec& spec) {
+    KVASIR_TRY(const TensorInfo* info, find_tensor(*family_, spec, plan_.source, where_));
+    if (info == nullptr) return {};
+    KVASIR_CHECK(refuse_integers(*info, where_));
+    KVASIR_TRY(std::string name, gguf_name(spec.name));
+    TensorPlan t{.decl = {std::move(name), nullptr, spec.shape}, .from = info->codec, .data = plan_.source.data(*info)};
+    t.transpose = spec.shape.size() == 2 && spec.conv1d && names_->transposed;
+    if (t.transpose) std::reverse(t.decl.shape.begin(), t.decl.shape.end());
+    const bool rotated =
+        t.decl.name.find(".attn_q.") != std::string::npos || t.decl.name.find(".attn_k.") != std::string::npos;
+    if (names_->paired_qk && rotated && !interleaved()) t.pair_dim = config_.head_dim;
+    t.decl.codec = &types_.choose(t.decl.name, t.decl.shape);
+    plan_.tensors.push_back(std::move(t));
+    return {};
+  }
+
+  // "layers.3.self_attn.q_proj.weight" -> "blk.3.attn_q.weight".
+  Result<std::string> gguf_name(const std::string& name) const {
+    for (const std::string_view prefix : family_->prefixes) {
+      const std::string full = std::string(prefix) + name;
+      const size_t dot = full.rfind('.');
+      const std::string stem = full.substr(0, dot), ending = full.substr(dot);
+      for (const GgufName& known : names_->tensors)
+        if (known.hf == stem) return std::string(known.gguf) + ending;
+      if (!stem.starts_with(names_->layers)) continue;
+      const size_t number = names_->layers.size(), after = std::min(stem.find('.', number), stem.size() - 1);
+      for (const GgufName& known : names_->layer_tensors)
+        if (stem.compare(after + 1, std::string::npos, known.hf) == 0)
+          return fmt::format("blk.{}.{}{}", stem.substr(number, after - number), known.gguf, ending);
+    }
+    return fail(fmt::format("GGUF has no name for the tensor {}", in_quotes(name)), where_);
+  }
+
+  void rope_factors() {
+    const std::vector<float>& factors = plan_.made.emplace_back(config_.rope->factors);
+    plan_.tensors.push_back({.decl = {"rope_freqs.weight", &codec_f32(), {static_cast<int64_t>(factors.size())}},
+                             .from = &codec_f32(),
+                             .data = std::as_bytes(std::span(factors))});
+  }
+
+  // All of it, so that the file means what the folder does.
+  void sampling(const SamplingParams& p) {
+    entries().f32("general.sampling.temp", static_cast<float>(p.temperature));
+    entries().i32("general.sampling.top_k", p.top_k);
+    entries().f32("general.sampling.top_p", static_cast<float>(p.top_p));
+    entries().f32("general.sampling.min_p", static_cast<float>(p.min_p));
+    entries().f32("general.sampling.penalty_repeat", static_cast<float>(p.repeat_penalty));
+    entries().i32("general.sampling.penalty_last_n", p.repeat_last_n);
+  }
+
+  // The beginning of a text is the tokenizer's to say, if there is one.
+  Result<void> special_ids() {
+    constexpr std::array kNames{"eos", "eot", "eom"};
+    for (size_t i = 0; i < config_.eos.size() && i < kNames.size(); ++i)
+      entries().u32(fmt::format("tokenizer.ggml.{}_token_id", kNames[i]), static_cast<uint32_t>(config_.eos[i]));
+    for (size_t i = kNames.size(); i < config_.eos.size(); ++i)
+      plan_.notes.push_back(fmt::format("token {} does not end a text: GGUF names three that do", config_.eos[i]));
+    return {};
+  }
+
+  Result<void> tokenizer(const ModelFiles& files) {
+    const fs::path file = options_.tokenizer.empty() ? files.tokenizer : fs::path(options_.tokenizer);
+    if (file.empty() || !options_.with_tokenizer) {
+      if (options_.with_tokenizer) plan_.notes.push_back("no tokenizer lies beside the model, so the file has none");
+      entries().string("tokenizer.ggml.model", "no_vocab");  // llama.cpp's word
+      if (config_.bos) entries().u32("tokenizer.ggml.bos_token_id", static_cast<uint32_t>(*config_.bos));
+      return {};
+    }
+    KVASIR_TRY(const auto tokenizer, open_tokenizer_file(file, config_.vocab));
+    auto owned = gguf_vocab_of(tokenizer->model(), config_.vocab, names_->arch);
+    if (!owned)
+      return fail(owned.error().what, vocabulary_file(file).string(),
+                  "--tokenizer with another file of the same vocabulary, or --no-tokenizer");
+    vocabulary(owned->vocab);
+    chat_template();
+    return {};
+  }
+
+  void vocabulary(const GgufVocab& v) {
+    const auto id = [&](const char* name, std::optional<int> value) {
+      if (value) entries().u32(fmt::format("tokenizer.ggml.{}_token_id", name), static_cast<uint32_t>(*value));
+    };
+    entries().string("tokenizer.ggml.model", v.model);
+    entries().string("tokenizer.ggml.pre", v.pre);
+    entries().strings("tokenizer.ggml.tokens", v.tokens);
+    if (!v.scores.empty()) entries().f32s("tokenizer.ggml.scores", v.scores);
+    entries().i32s("tokenizer.ggml.token_type", v.types);
+    if (v.model == "gpt2") entries().strings("tokenizer.ggml.merges", v.merges);
+    id("bos", v.bos ? v.bos : config_.bos);
+    id("unknown", v.unk);
+    entries().boolean("tokenizer.ggml.add_bos_token", v.add_bos.value_or(false));
+    if (v.add_space_prefix) entries().boolean("tokenizer.ggml.add_space_prefix", *v.add_space_prefix);
+  }
+
+  // As text only; a folder may have one in other shapes, or none.
+  void chat_template() {
+    const auto view = ConfigView::read(fs::path(where_) / "tokenizer_config.json");
+    if (!view) return;
+    const auto text = view->get_string_or("chat_template", "");
+    if (text && !text->empty()) entries().string("tokenizer.chat_template", *text);
+  }
+
+  const std::string where_;
+  const QuantizeOptions& options_;
+  TypeChooser types_;
+  const Family* family_ = nullptr;
+  const GgufNames* names_ = nullptr;
+  ModelConfig config_;
+  GgufPlan plan_;
+};
+
+// ---- from GGUF ----------------------------------------------------------------------------------------------------
+
+bool copied(std::string_view key, bool with_tokenizer) {
+  if (key == "general.file_type" || key == "general.quantization_version" || key == "general.alignment") return false;
+  if (key.starts_with("split.")) return false;
+  return with_tokenizer || !key.starts_with("tokenizer.") || key.ends_with("_token_id");
+}
+
+Result<GgufPlan> plan_from_gguf(const fs::path& path, const QuantizeOptions& options) {
+  KVASIR_TRY(const ModelFiles files, read_model_files(path));
+  KVASIR_CHECK(describe_model(files, path.string()));  // only what Kvasir can name
+  KVASIR_TRY(GgufFile file, open_gguf(path));
+  if (!options.tokenizer.empty())
+    return fail("a GGUF file keeps the tokenizer that it has", "--tokenizer", "--no-tokenizer, or the model's folder");
+  GgufPlan plan;
+  for (const auto& [key, value] : file.metadata.entries)
+    if (copied(key, options.with_tokenizer)) plan.entries.copy(key, value);
+  if (!options.with_tokenizer) plan.entries.string("tokenizer.ggml.model", "no_vocab");
+  plan.entries.u32("general.file_type", file_type(options.type));
+  plan.entries.u32("general.quantization_version", kQuantizationVersion);
+  TypeChooser types(*find_codec(options.type));
+  plan.source = std::move(file.tensors);
+  std::vector<const TensorInfo*> order;
+  for (const TensorInfo& tensor : plan.source.tensors) order.push_back(&tensor);
+  std::sort(order.begin(), order.end(), [](const TensorInfo* a, const TensorInfo* b) {
+    return std::pair(a->file, a->offset) < std::pair(b->file, b->offset);
+  });
+  for (const TensorInfo* tensor : order) {
+    KVASIR_CHECK(refuse_integers(*tensor, path.string()));
+    plan.tensors.push_back({.decl = {tensor->name, &types.choose(tensor->name, tensor->shape), tensor->shape},
+                            .from = tensor->codec,
+                            .data = plan.source.data(*tensor)});
+  }
+  plan.notes = types.notes();
+  return plan;
+}
+
+}  // namespace
+
+int64_t TensorPlan::rows() const {
+  int64_t n = 1;
+  for (size_t i = 0; i + 1 < decl.shape.size(); ++i) n *= decl.shape[i];
+  return n;
+}
+
+int64_t TensorPlan::source_row(int64_t r) const {
+  if (pair_dim == 0) return r;
+  const int64_t in_group = r % pair_dim;
+  return r - in_group + in_group % 2 * (pair_dim / 2) + in_group / 2;
+}
+
+void TensorPlan::row(int64_t r, float* out) const {
+  const auto decode = [&](int64_t element, float* to, int64_t n) {
+    from->decode(data.data() + static_cast<size_t>(element) * static_cast<size_t>(from->block_bytes), to, n);
+  };
+  const bool vector = decl.shape.size() == 1;
+  if (!transpose && !(vector && pair_dim > 0)) return decode(source_row(r) * cols(), out, cols());
+  for (int64_t c = 0; c < cols(); ++c) decode(vector ? source_row(c) : c * rows() + r, out + c, 1);
+}
+
+Result<GgufPlan> plan_gguf(const fs::path& model, const QuantizeOptions& options) {
+  if (is_gguf(model) || model.extension() == ".gguf") return plan_from_gguf(model, options);
+  return FolderPlanner(model, options).run();
+}
+
+}  // namespace kvasir

@@ -1,0 +1,63 @@
+// 32 bytes of one row of integer weights in two 128-bit registers: what unpacks a stored part. Same API as
+// bytes32_x86.h. The including file defines KVASIR_SIMD_NS.
+#pragma once
+
+#include <arm_neon.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "math/simd/vec16_common.h"
+
+namespace KVASIR_SIMD_NS {
+
+struct B32 {
+  uint8x16_t lo, hi;
+};
+
+KVASIR_SIMD_FN B32 load_b32(const void* p) {
+  const auto* bytes = static_cast<const uint8_t*>(p);
+  return {vld1q_u8(bytes), vld1q_u8(bytes + 16)};
+}
+KVASIR_SIMD_FN B32 operator|(B32 a, B32 b) { return {vorrq_u8(a.lo, b.lo), vorrq_u8(a.hi, b.hi)}; }
+KVASIR_SIMD_FN B32 operator&(B32 a, B32 b) { return {vandq_u8(a.lo, b.lo), vandq_u8(a.hi, b.hi)}; }
+KVASIR_SIMD_FN B32 set1_b(int byte) {
+  const uint8x16_t all = vdupq_n_u8(static_cast<uint8_t>(byte));
+  return {all, all};
+}
+
+/// The low, the high four bits of every byte.
+KVASIR_SIMD_FN B32 low4(B32 x) { return x & set1_b(15); }
+KVASIR_SIMD_FN B32 high4(B32 x) { return {vshrq_n_u8(x.lo, 4), vshrq_n_u8(x.hi, 4)}; }
+/// 16 bytes: their low four bits, then their high four.
+KVASIR_SIMD_FN B32 load_nibbles(const void* p) {
+  const uint8x16_t packed = vld1q_u8(static_cast<const uint8_t*>(p));
+  return {vandq_u8(packed, vdupq_n_u8(15)), vshrq_n_u8(packed, 4)};
+}
+// The bits of `mask` after a shift right by n, as multiples of 16.
+KVASIR_SIMD_FN B32 bits_at4(B32 x, int n, int mask) {
+  const int8x16_t right = vdupq_n_s8(static_cast<int8_t>(-n));
+  const B32 bits = B32{vshlq_u8(x.lo, right), vshlq_u8(x.hi, right)} & set1_b(mask);
+  return {vshlq_n_u8(bits.lo, 4), vshlq_n_u8(bits.hi, 4)};
+}
+/// Bits 2i and 2i + 1 of every byte, as multiples of 16.
+KVASIR_SIMD_FN B32 two_bits_at4(B32 x, int i) { return bits_at4(x, 2 * i, 3); }
+/// Bit i of every byte: 16 where it is set.
+KVASIR_SIMD_FN B32 one_bit_at4(B32 x, int i) { return bits_at4(x, i, 1); }
+/// Byte j is 16 where bit j is set.
+KVASIR_SIMD_FN B32 spread_at4(uint32_t bits) {
+  const auto byte = [bits](int i) { return vdup_n_u8(static_cast<uint8_t>(bits >> (8 * i))); };
+  const uint8x16_t bit_of = vreinterpretq_u8_u64(vdupq_n_u64(0x8040201008040201));
+  return B32{vtstq_u8(vcombine_u8(byte(0), byte(1)), bit_of), vtstq_u8(vcombine_u8(byte(2), byte(3)), bit_of)} &
+         set1_b(16);
+}
+/// Signed bytes plus 128, as unsigned ones.
+KVASIR_SIMD_FN B32 plus128(B32 x) {
+  const uint8x16_t top = vdupq_n_u8(128);
+  return {veorq_u8(x.lo, top), veorq_u8(x.hi, top)};
+}
+/// The first, the last 16 bytes; the others 0.
+KVASIR_SIMD_FN B32 first16(B32 x) { return {x.lo, vdupq_n_u8(0)}; }
+KVASIR_SIMD_FN B32 last16(B32 x) { return {vdupq_n_u8(0), x.hi}; }
+
+}  // namespace KVASIR_SIMD_NS

@@ -1,0 +1,73 @@
+// 32 bytes of one row of integer weights in a 256-bit register, for AVX2 and AVX-512: what unpacks a stored part.
+// The including file defines KVASIR_SIMD_NS.
+#pragma once
+
+#include <immintrin.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "math/simd/blocks16.h"
+
+namespace KVASIR_SIMD_NS {
+
+struct B32 {
+  __m256i v;
+};
+
+KVASIR_SIMD_FN B32 load_b32(const void* p) { return {_mm256_loadu_si256(static_cast<const __m256i*>(p))}; }
+KVASIR_SIMD_FN B32 operator|(B32 a, B32 b) { return {_mm256_or_si256(a.v, b.v)}; }
+KVASIR_SIMD_FN B32 operator&(B32 a, B32 b) { return {_mm256_and_si256(a.v, b.v)}; }
+KVASIR_SIMD_FN B32 set1_b(int byte) { return {_mm256_set1_epi8(static_cast<char>(byte))}; }
+
+/// The low, the high four bits of every byte.
+KVASIR_SIMD_FN B32 low4(B32 x) { return x & set1_b(15); }
+KVASIR_SIMD_FN B32 high4(B32 x) { return low4({_mm256_srli_epi16(x.v, 4)}); }
+/// 16 bytes: their low four bits, then their high four.
+KVASIR_SIMD_FN B32 load_nibbles(const void* p) {
+  const __m128i packed = _mm_loadu_si128(static_cast<const __m128i*>(p));
+  return low4({_mm256_set_m128i(_mm_srli_epi16(packed, 4), packed)});
+}
+/// Bits 2i and 2i + 1 of every byte, as multiples of 16.
+KVASIR_SIMD_FN B32 two_bits_at4(B32 x, int i) {
+  const B32 pair = B32{_mm256_srl_epi16(x.v, _mm_cvtsi32_si128(2 * i))} & set1_b(3);
+  return {_mm256_slli_epi16(pair.v, 4)};
+}
+/// Bit i of every byte: 16 where it is set.
+KVASIR_SIMD_FN B32 one_bit_at4(B32 x, int i) {
+  const B32 bit = B32{_mm256_srl_epi16(x.v, _mm_cvtsi32_si128(i))} & set1_b(1);
+  return {_mm256_slli_epi16(bit.v, 4)};
+}
+/// Byte j is 16 where bit j is set.
+KVASIR_SIMD_FN B32 spread_at4(uint32_t bits) {
+  const __m256i byte_of =
+      _mm256_setr_epi64x(0x0000000000000000, 0x0101010101010101, 0x0202020202020202, 0x0303030303030303);
+  const __m256i bit_of = _mm256_set1_epi64x(static_cast<int64_t>(0x8040201008040201));
+  const __m256i bytes = _mm256_shuffle_epi8(_mm256_set1_epi32(static_cast<int32_t>(bits)), byte_of);
+  return B32{_mm256_cmpeq_epi8(_mm256_and_si256(bytes, bit_of), bit_of)} & set1_b(16);
+}
+// The two bytes at `at` of rows from..from+7. One by one into a register: a load of what was just stored in pieces
+// waits.
+KVASIR_SIMD_FN __m128i eight_halves(const Blocks& blocks, int from, int at) {
+  const auto half = [&](int r) {
+    uint16_t h;
+    __builtin_memcpy(&h, blocks.row(from + r) + at, sizeof h);
+    return h;
+  };
+  __m128i x = _mm_cvtsi32_si128(half(0));
+  x = _mm_insert_epi16(x, half(1), 1);
+  x = _mm_insert_epi16(x, half(2), 2);
+  x = _mm_insert_epi16(x, half(3), 3);
+  x = _mm_insert_epi16(x, half(4), 4);
+  x = _mm_insert_epi16(x, half(5), 5);
+  x = _mm_insert_epi16(x, half(6), 6);
+  return _mm_insert_epi16(x, half(7), 7);
+}
+
+/// Signed bytes plus 128, as unsigned ones.
+KVASIR_SIMD_FN B32 plus128(B32 x) { return {_mm256_xor_si256(x.v, set1_b(128).v)}; }
+/// The first, the last 16 bytes; the others 0.
+KVASIR_SIMD_FN B32 first16(B32 x) { return {_mm256_blend_epi32(_mm256_setzero_si256(), x.v, 0x0f)}; }
+KVASIR_SIMD_FN B32 last16(B32 x) { return {_mm256_blend_epi32(_mm256_setzero_si256(), x.v, 0xf0)}; }
+
+}  // namespace KVASIR_SIMD_NS

@@ -1,0 +1,109 @@
+// 16 int32 lanes in two registers, and sums of products of bytes (AVX2). Same API as int16_avx512.h.
+#pragma once
+
+#include <immintrin.h>
+
+#include <cstdint>
+#include <cstring>
+
+#include "math/simd/bytes32_x86.h"
+#include "math/simd/vec16_avx2.h"
+
+namespace KVASIR_SIMD_NS {
+
+struct I16 {
+  __m256i lo, hi;
+};
+
+KVASIR_SIMD_FN I16 set1_i(int32_t x) { return {_mm256_set1_epi32(x), _mm256_set1_epi32(x)}; }
+KVASIR_SIMD_FN I16 load_i(const int32_t* p) {
+  return {_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)),
+          _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p + 8))};
+}
+KVASIR_SIMD_FN void store_i(int32_t* p, I16 x) {
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), x.lo);
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p + 8), x.hi);
+}
+KVASIR_SIMD_FN I16 operator+(I16 a, I16 b) { return {_mm256_add_epi32(a.lo, b.lo), _mm256_add_epi32(a.hi, b.hi)}; }
+KVASIR_SIMD_FN I16 operator-(I16 a, I16 b) { return {_mm256_sub_epi32(a.lo, b.lo), _mm256_sub_epi32(a.hi, b.hi)}; }
+KVASIR_SIMD_FN I16 operator*(I16 a, I16 b) { return {_mm256_mullo_epi32(a.lo, b.lo), _mm256_mullo_epi32(a.hi, b.hi)}; }
+KVASIR_SIMD_FN I16 operator&(I16 a, I16 b) { return {_mm256_and_si256(a.lo, b.lo), _mm256_and_si256(a.hi, b.hi)}; }
+KVASIR_SIMD_FN I16 operator|(I16 a, I16 b) { return {_mm256_or_si256(a.lo, b.lo), _mm256_or_si256(a.hi, b.hi)}; }
+KVASIR_SIMD_FN I16 shift_left(I16 x, int n) { return {_mm256_slli_epi32(x.lo, n), _mm256_slli_epi32(x.hi, n)}; }
+KVASIR_SIMD_FN I16 shift_right(I16 x, int n) { return {_mm256_srli_epi32(x.lo, n), _mm256_srli_epi32(x.hi, n)}; }
+KVASIR_SIMD_FN I16 shift_right_signed(I16 x, int n) { return {_mm256_srai_epi32(x.lo, n), _mm256_srai_epi32(x.hi, n)}; }
+KVASIR_SIMD_FN V16 to_float(I16 x) { return {_mm256_cvtepi32_ps(x.lo), _mm256_cvtepi32_ps(x.hi)}; }
+
+/// The f16 at `at` bytes into each of 16 rows.
+KVASIR_SIMD_FN V16 halves(const Blocks& blocks, int at) {
+  return {_mm256_cvtph_ps(eight_halves(blocks, 0, at)), _mm256_cvtph_ps(eight_halves(blocks, 8, at))};
+}
+
+// Signed weights stay signed: with 128 added, two products would overflow the 16 bits that they are summed in.
+static constexpr bool kSignedWeights = true;
+
+/// 8 sums of 4 products each. |w| <= 128 and |x| <= 127, so two products fit 16 bits.
+template <bool kSigned>
+KVASIR_SIMD_FN __m256i quads(__m256i w, __m256i x) {
+  const __m256i pairs =
+      kSigned ? _mm256_maddubs_epi16(_mm256_abs_epi8(w), _mm256_sign_epi8(x, w)) : _mm256_maddubs_epi16(w, x);
+  return _mm256_madd_epi16(pairs, _mm256_set1_epi16(1));
+}
+
+/// 64 bytes: 4 of each of 16 rows.
+struct B64 {
+  __m256i lo, hi;
+};
+KVASIR_SIMD_FN B64 load_b64(const uint8_t* p) {
+  return {_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)),
+          _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p + 32))};
+}
+/// acc[r] += the 4 products of row r's bytes with x[0..3].
+template <bool kSigned>
+KVASIR_SIMD_FN I16 dot4(I16 acc, B64 w, const int8_t* x) {
+  int32_t four;
+  std::memcpy(&four, x, sizeof four);
+  const __m256i xx = _mm256_set1_epi32(four);
+  return {_mm256_add_epi32(acc.lo, quads<kSigned>(w.lo, xx)), _mm256_add_epi32(acc.hi, quads<kSigned>(w.hi, xx))};
+}
+
+template <bool kSigned>
+KVASIR_SIMD_FN __m256i eight_row_sums(const B32* w, B32 x) {
+  __m256i v[4];
+  for (int i = 0; i < 4; ++i)
+    v[i] = _mm256_hadd_epi32(quads<kSigned>(w[2 * i].v, x.v), quads<kSigned>(w[2 * i + 1].v, x.v));
+  const __m256i a = _mm256_hadd_epi32(v[0], v[1]), b = _mm256_hadd_epi32(v[2], v[3]);
+  return _mm256_add_epi32(_mm256_permute2x128_si256(a, b, 0x20), _mm256_permute2x128_si256(a, b, 0x31));
+}
+/// lane r: the sum of the 32 products of row r with x.
+template <bool kSigned>
+KVASIR_SIMD_FN I16 row_sums(const B32* w, B32 x) {
+  return {eight_row_sums<kSigned>(w, x), eight_row_sums<kSigned>(w + 8, x)};
+}
+
+// Columns of four rows' words: t[g] holds word g of the four in its lower half, word g + 4 in its upper.
+KVASIR_SIMD_FN void four_rows(const B32* w, __m256i* t) {
+  const __m256i lo0 = _mm256_unpacklo_epi32(w[0].v, w[1].v), hi0 = _mm256_unpackhi_epi32(w[0].v, w[1].v),
+                lo1 = _mm256_unpacklo_epi32(w[2].v, w[3].v), hi1 = _mm256_unpackhi_epi32(w[2].v, w[3].v);
+  t[0] = _mm256_unpacklo_epi64(lo0, lo1);
+  t[1] = _mm256_unpackhi_epi64(lo0, lo1);
+  t[2] = _mm256_unpacklo_epi64(hi0, hi1);
+  t[3] = _mm256_unpackhi_epi64(hi0, hi1);
+}
+/// Bytes 4g..4g+3 of row r to out[64 g + 4 r].
+KVASIR_SIMD_FN void interleave(const B32* w, uint8_t* out) {
+  for (int half = 0; half < 2; ++half) {
+    __m256i first[4], last[4];
+    four_rows(w + 8 * half, first);
+    four_rows(w + 8 * half + 4, last);
+    for (int g = 0; g < 4; ++g) {
+      auto* to = reinterpret_cast<__m256i*>(out + 64 * g + 32 * half);
+      _mm256_storeu_si256(to, _mm256_permute2x128_si256(first[g], last[g], 0x20));
+      _mm256_storeu_si256(to + 8, _mm256_permute2x128_si256(first[g], last[g], 0x31));
+    }
+  }
+}
+
+}  // namespace KVASIR_SIMD_NS
+
+#include "math/simd/nibbles_by_byte.h"

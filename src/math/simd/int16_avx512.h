@@ -1,0 +1,138 @@
+// 16 int32 lanes in one register, and sums of products of bytes (AVX-512 VNNI). Same API as int16_avx2.h.
+#pragma once
+
+#include <immintrin.h>
+
+#include <cstdint>
+#include <cstring>
+
+#include "math/simd/bytes32_x86.h"
+#include "math/simd/vec16_avx512.h"
+
+namespace KVASIR_SIMD_NS {
+
+struct I16 {
+  __m512i v;
+};
+
+KVASIR_SIMD_FN I16 set1_i(int32_t x) { return {_mm512_set1_epi32(x)}; }
+KVASIR_SIMD_FN I16 load_i(const int32_t* p) { return {_mm512_loadu_si512(p)}; }
+KVASIR_SIMD_FN void store_i(int32_t* p, I16 x) { _mm512_storeu_si512(p, x.v); }
+KVASIR_SIMD_FN I16 operator+(I16 a, I16 b) { return {_mm512_add_epi32(a.v, b.v)}; }
+KVASIR_SIMD_FN I16 operator-(I16 a, I16 b) { return {_mm512_sub_epi32(a.v, b.v)}; }
+KVASIR_SIMD_FN I16 operator*(I16 a, I16 b) { return {_mm512_mullo_epi32(a.v, b.v)}; }
+KVASIR_SIMD_FN I16 operator&(I16 a, I16 b) { return {_mm512_and_si512(a.v, b.v)}; }
+KVASIR_SIMD_FN I16 operator|(I16 a, I16 b) { return {_mm512_or_si512(a.v, b.v)}; }
+KVASIR_SIMD_FN I16 shift_left(I16 x, int n) {
+  return {_mm512_maskz_slli_epi32(kAllLanes, x.v, static_cast<unsigned>(n))};
+}
+KVASIR_SIMD_FN I16 shift_right(I16 x, int n) {
+  return {_mm512_maskz_srli_epi32(kAllLanes, x.v, static_cast<unsigned>(n))};
+}
+KVASIR_SIMD_FN I16 shift_right_signed(I16 x, int n) {
+  return {_mm512_maskz_srai_epi32(kAllLanes, x.v, static_cast<unsigned>(n))};
+}
+KVASIR_SIMD_FN V16 to_float(I16 x) { return {_mm512_maskz_cvtepi32_ps(kAllLanes, x.v)}; }
+
+/// The f16 at `at` bytes into each of 16 rows.
+KVASIR_SIMD_FN V16 halves(const Blocks& blocks, int at) {
+  return widen_f16(_mm256_set_m128i(eight_halves(blocks, 8, at), eight_halves(blocks, 0, at)));
+}
+
+// Weights are unsigned here: signed ones get 128 added, which the caller takes off again.
+static constexpr bool kSignedWeights = false;
+
+/// 64 bytes: 4 of each of 16 rows.
+struct B64 {
+  __m512i v;
+};
+KVASIR_SIMD_FN B64 load_b64(const uint8_t* p) { return {_mm512_loadu_si512(p)}; }
+/// acc[r] += the 4 products of row r's bytes with x[0..3].
+template <bool kSigned>
+KVASIR_SIMD_FN I16 dot4(I16 acc, B64 w, const int8_t* x) {
+  int32_t four;
+  std::memcpy(&four, x, sizeof four);
+  return {_mm512_dpbusd_epi32(acc.v, w.v, _mm512_set1_epi32(four))};
+}
+
+KVASIR_SIMD_FN __m512i two_rows(B32 a, B32 b) {
+  return _mm512_maskz_inserti64x4(0xff, _mm512_castsi256_si512(a.v), b.v, 1);
+}
+
+/// lane r: the sum of the 32 products of row r with x.
+template <bool kSigned>
+KVASIR_SIMD_FN I16 row_sums(const B32* w, B32 x) {
+  const __m512i xx = two_rows(x, x), none = _mm512_setzero_si512();
+  __m512i v[8];
+  for (int half = 0; half < 2; ++half)
+    for (int i = 0; i < 4; ++i)
+      v[4 * half + i] = _mm512_dpbusd_epi32(none, two_rows(w[8 * half + i], w[8 * half + i + 4]), xx);
+  __m512i u[2];
+  for (int half = 0; half < 2; ++half) {
+    const __m512i *a = v + 4 * half,
+                  t0 = _mm512_add_epi32(_mm512_maskz_unpacklo_epi32(kAllLanes, a[0], a[1]),
+                                        _mm512_maskz_unpackhi_epi32(kAllLanes, a[0], a[1])),
+                  t1 = _mm512_add_epi32(_mm512_maskz_unpacklo_epi32(kAllLanes, a[2], a[3]),
+                                        _mm512_maskz_unpackhi_epi32(kAllLanes, a[2], a[3]));
+    u[half] = _mm512_add_epi32(_mm512_maskz_unpacklo_epi64(0xff, t0, t1), _mm512_maskz_unpackhi_epi64(0xff, t0, t1));
+  }
+  return {_mm512_add_epi32(_mm512_maskz_shuffle_i32x4(kAllLanes, u[0], u[1], 0x88),
+                           _mm512_maskz_shuffle_i32x4(kAllLanes, u[0], u[1], 0xdd))};
+}
+
+/// Bytes 4g..4g+3 of row r to out[64 g + 4 r].
+KVASIR_SIMD_FN void interleave(const B32* w, uint8_t* out) {
+  __m512i t[2][4];  // [rows 0-7 or 8-15][g]: lanes g of the first four rows, g + 4 of these, then of the other four
+  for (int half = 0; half < 2; ++half) {
+    __m512i a[4];
+    for (int i = 0; i < 4; ++i) a[i] = two_rows(w[8 * half + i], w[8 * half + i + 4]);
+    const __m512i lo0 = _mm512_maskz_unpacklo_epi32(kAllLanes, a[0], a[1]),
+                  hi0 = _mm512_maskz_unpackhi_epi32(kAllLanes, a[0], a[1]),
+                  lo1 = _mm512_maskz_unpacklo_epi32(kAllLanes, a[2], a[3]),
+                  hi1 = _mm512_maskz_unpackhi_epi32(kAllLanes, a[2], a[3]);
+    t[half][0] = _mm512_maskz_unpacklo_epi64(0xff, lo0, lo1);
+    t[half][1] = _mm512_maskz_unpackhi_epi64(0xff, lo0, lo1);
+    t[half][2] = _mm512_maskz_unpacklo_epi64(0xff, hi0, hi1);
+    t[half][3] = _mm512_maskz_unpackhi_epi64(0xff, hi0, hi1);
+  }
+  for (int g = 0; g < 4; ++g) {
+    _mm512_storeu_si512(out + 64 * g, _mm512_maskz_shuffle_i32x4(kAllLanes, t[0][g], t[1][g], 0x88));
+    _mm512_storeu_si512(out + 64 * (g + 4), _mm512_maskz_shuffle_i32x4(kAllLanes, t[0][g], t[1][g], 0xdd));
+  }
+}
+
+/// 16 rows of 16 bytes that are nibbles: 32 numbers, the low ones first. Rows k, k + 4, k + 8 and k + 12 share a
+/// register.
+struct Nibbles {
+  __m512i low[4], high[4];
+
+  KVASIR_SIMD_MEMBER Nibbles(const Blocks& blocks, int at) {
+    const auto bytes = [&](int r) { return _mm_loadu_si128(reinterpret_cast<const __m128i*>(blocks.row(r) + at)); };
+    const __m512i four_bits = _mm512_set1_epi8(15);
+    for (int k = 0; k < 4; ++k) {
+      __m512i w = _mm512_castsi128_si512(bytes(k));
+      w = _mm512_maskz_inserti32x4(kAllLanes, w, bytes(k + 4), 1);
+      w = _mm512_maskz_inserti32x4(kAllLanes, w, bytes(k + 8), 2);
+      w = _mm512_maskz_inserti32x4(kAllLanes, w, bytes(k + 12), 3);
+      low[k] = _mm512_and_si512(w, four_bits);
+      high[k] = _mm512_and_si512(_mm512_srli_epi16(w, 4), four_bits);
+    }
+  }
+  /// lane r: the sum of the 32 products of row r with x.
+  KVASIR_SIMD_MEMBER I16 sums(B32 x) const {
+    const __m512i xx = two_rows(x, x), first = _mm512_maskz_shuffle_i64x2(0xff, xx, xx, 0x00),
+                  last = _mm512_maskz_shuffle_i64x2(0xff, xx, xx, 0x55);
+    __m512i v[4];
+    for (int k = 0; k < 4; ++k)
+      v[k] = _mm512_dpbusd_epi32(_mm512_dpbusd_epi32(_mm512_setzero_si512(), low[k], first), high[k], last);
+    const __m512i a = add_pairs(v[0], v[1]), b = add_pairs(v[2], v[3]);
+    return {_mm512_add_epi32(_mm512_maskz_unpacklo_epi64(0xff, a, b), _mm512_maskz_unpackhi_epi64(0xff, a, b))};
+  }
+
+ private:
+  static KVASIR_SIMD_MEMBER __m512i add_pairs(__m512i a, __m512i b) {
+    return _mm512_add_epi32(_mm512_maskz_unpacklo_epi32(kAllLanes, a, b), _mm512_maskz_unpackhi_epi32(kAllLanes, a, b));
+  }
+};
+
+}  // namespace KVASIR_SIMD_NS

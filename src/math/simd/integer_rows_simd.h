@@ -1,0 +1,136 @@
+// What 16 stored blocks of integer weights, one of each row, say to the kernels of kernels_integer_simd.h: the numbers
+// of a part of 32 in element order, and the rows' scales. One struct a type.
+// Source of the stored layouts: ggml-org/ggml, ggml-common.h.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "math/simd/kernels_matmul_simd.h"
+
+namespace KVASIR_SIMD_NS {
+namespace {
+
+constexpr int kMaxParts = 8;  // in a stored block
+
+/// Of the parts of 16 rows; a number means scale * w + offset, or scale * first * w in the first half of the part and
+/// scale * second * w in the other.
+struct Scales {
+  float scale[kMaxParts][16], offset[kMaxParts][16];
+  int32_t first[kMaxParts][16], second[kMaxParts][16];
+};
+
+/// The word at `at` bytes into each block, in its row's lane.
+inline I16 words(const Blocks& blocks, int at) {
+  int32_t w[16];
+  KVASIR_UNROLL
+  for (int r = 0; r < 16; ++r) std::memcpy(w + r, blocks.row(r) + at, sizeof *w);
+  return load_i(w);
+}
+
+// Each type: kBytes of a block, its kParts; kMid, what its numbers are too large by; kSigned, whether they are signed
+// bytes; kOffsets and kHalves, which members of Scales are used; kNibblesAt, where the 16 bytes of a part that is
+// nothing but nibbles are, or 0.
+
+struct RowsQ8_0 {
+  static constexpr int kBytes = 34, kParts = 1, kMid = 0;
+  static constexpr int kNibblesAt = 0;
+  static constexpr bool kSigned = true, kOffsets = false, kHalves = false;
+  static inline B32 load(const std::byte* block, int) { return load_b32(block + 2); }
+  static inline void scales(const Blocks& blocks, Scales& s) { store(s.scale[0], halves(blocks, 0)); }
+};
+
+// 16 bytes of nibbles; with five bits, the fifth ones of all 32 numbers come before them.
+template <int kBits>
+inline B32 load_small(const std::byte* packed) {
+  if constexpr (kBits == 4) return load_nibbles(packed);
+  uint32_t fifths;
+  std::memcpy(&fifths, packed, sizeof fifths);
+  return load_nibbles(packed + sizeof fifths) | spread_at4(fifths);
+}
+
+// q4_0, q5_0
+template <int kBits>
+struct RowsCentered {
+  static constexpr int kBytes = kBits == 4 ? 18 : 22, kParts = 1, kMid = 1 << (kBits - 1);
+  static constexpr int kNibblesAt = kBits == 4 ? 2 : 0;
+  static constexpr bool kSigned = false, kOffsets = false, kHalves = false;
+  static inline B32 load(const std::byte* block, int) { return load_small<kBits>(block + 2); }
+  static inline void scales(const Blocks& blocks, Scales& s) { store(s.scale[0], halves(blocks, 0)); }
+};
+
+// q4_1, q5_1
+template <int kBits>
+struct RowsRanged {
+  static constexpr int kBytes = kBits == 4 ? 20 : 24, kParts = 1, kMid = 0;
+  static constexpr int kNibblesAt = kBits == 4 ? 4 : 0;
+  static constexpr bool kSigned = false, kOffsets = true, kHalves = false;
+  static inline B32 load(const std::byte* block, int) { return load_small<kBits>(block + 4); }
+  static inline void scales(const Blocks& blocks, Scales& s) {
+    store(s.scale[0], halves(blocks, 0));
+    store(s.offset[0], halves(blocks, 2));
+  }
+};
+
+// q4_k, q5_k: d, dmin, 12 bytes with 8 scales and 8 minimums of 6 bits, with five bits the 32 bytes of the fifth ones,
+// 128 bytes of nibbles, two parts in each 32.
+template <int kBits>
+struct RowsAffineK {
+  static constexpr int kNibbles = kBits == 4 ? 16 : 48, kBytes = kNibbles + 128, kParts = 8, kMid = 0;
+  static constexpr int kNibblesAt = 0;
+  static constexpr bool kSigned = false, kOffsets = true, kHalves = false;
+  static inline B32 load(const std::byte* block, int part) {
+    const B32 packed = load_b32(block + kNibbles + part / 2 * 32), w = part % 2 == 0 ? low4(packed) : high4(packed);
+    if constexpr (kBits == 4) return w;
+    return w | one_bit_at4(load_b32(block + 16), part);
+  }
+  static inline void scales(const Blocks& blocks, Scales& s) {
+    const V16 d = halves(blocks, 0), dmin = halves(blocks, 2);
+    const I16 w[3] = {words(blocks, 4), words(blocks, 8), words(blocks, 12)};
+    KVASIR_UNROLL
+    for (int p = 0; p < 4; ++p) {
+      const int at = 8 * p;
+      put(s, p, d, dmin, bits(w[0], at, 63), bits(w[1], at, 63));
+      put(s, p + 4, d, dmin, bits(w[2], at, 15) | shift_left(bits(w[0], at + 6, 3), 4),
+          bits(w[2], at + 4, 15) | shift_left(bits(w[1], at + 6, 3), 4));
+    }
+  }
+
+ private:
+  static inline I16 bits(I16 x, int from, int mask) { return shift_right(x, from) & set1_i(mask); }
+  static inline void put(Scales& s, int part, V16 d, V16 dmin, I16 scale, I16 minimum) {
+    store(s.scale[part], d * to_float(scale));
+    store(s.offset[part], negate(dmin * to_float(minimum)));
+  }
+};
+
+// 128 bytes of low nibbles, 64 of pairs of high bits, 16 signed scales of 16 elements each, d.
+struct RowsQ6K {
+  static constexpr int kBytes = 210, kParts = 8, kMid = 32, kNibblesAt = 0;
+  static constexpr bool kSigned = false, kOffsets = false, kHalves = true;
+  static inline B32 load(const std::byte* block, int part) {
+    const int half = part / 4, quarter = part % 4;
+    const B32 low = load_b32(block + 64 * half + quarter % 2 * 32), high = load_b32(block + 128 + 32 * half);
+    return (quarter < 2 ? low4(low) : high4(low)) | two_bits_at4(high, quarter);
+  }
+  static inline void scales(const Blocks& blocks, Scales& s) {
+    const V16 d = halves(blocks, 208);
+    KVASIR_UNROLL
+    for (int i = 0; i < 4; ++i) {
+      const I16 four = words(blocks, 192 + 4 * i);  // the scales of two parts
+      KVASIR_UNROLL
+      for (int j = 0; j < 2; ++j) {
+        store(s.scale[2 * i + j], d);
+        store_i(s.first[2 * i + j], signed_byte(four, 2 * j));
+        store_i(s.second[2 * i + j], signed_byte(four, 2 * j + 1));
+      }
+    }
+  }
+
+ private:
+  static inline I16 signed_byte(I16 x, int i) { return shift_right_signed(shift_left(x, 24 - 8 * i), 24); }
+};
+
+}  // namespace
+}  // namespace KVASIR_SIMD_NS

@@ -1,0 +1,306 @@
+// Products of integer weights with int8 activations: 16 rows at a time, one lane a row, so that every lane is one row's
+// chain of blocks in ascending order (docs/numerics.md). Part of kernels_simd.h; what a stored block looks like is in
+// integer_rows_simd.h, and types without a form there go to the scalar table, which is the codec's dot.
+#pragma once
+
+#include <cstring>
+
+#include "dtype/operands.h"
+#include "math/kernels.h"
+#include "math/simd/integer_rows_simd.h"
+#include "math/simd/kernels_matmul_simd.h"
+
+namespace KVASIR_SIMD_NS {
+namespace {
+
+using kvasir::ActBlock;
+using kvasir::kActElems;
+
+template <class Rows>
+constexpr bool kStaySigned = Rows::kSigned&& kSignedWeights;
+template <class Rows>
+constexpr int kOver = Rows::kSigned ? (kSignedWeights ? 0 : 128) : Rows::kMid;  // what every byte is too large by
+
+template <class Rows>
+inline B32 weights(const std::byte* block, int part) {
+  const B32 w = Rows::load(block, part);
+  if constexpr (Rows::kSigned && !kSignedWeights) return plus128(w);
+  return w;
+}
+
+/// acc after one part: the exact sum of products `sum`, and the offsets' share.
+template <class Rows>
+inline V16 next(V16 acc, I16 sum, const float* scale, const float* offset, const ActBlock& x) {
+  acc = fma(to_float(sum), load(scale) * set1(x.d), acc);
+  if constexpr (Rows::kOffsets) acc = fma(set1(static_cast<float>(x.sum)), load(offset) * set1(x.d), acc);
+  return acc;
+}
+
+inline void write_lanes(const MatmulArgs& a, int64_t row, int n, int token, V16 y) {
+  if (a.bias != nullptr) y = y + load_n(a.bias + row, n);
+  store_n(a.y + token * a.y_stride + row, y, n);
+}
+
+// 16 rows from `row` on. Where fewer are left, they are copied behind two panels in the scratch, and the last repeated.
+inline Blocks blocks_of(const MatmulArgs& a, int64_t row) {
+  const Blocks stored{a.w + static_cast<size_t>(row) * a.row_bytes, a.row_bytes};
+  if (row + 16 <= a.row_end) return stored;
+  const size_t bytes = static_cast<size_t>(a.cols / a.block_elems) * static_cast<size_t>(a.block_bytes);
+  auto* copy = reinterpret_cast<std::byte*>(a.panel + kPanelRows / 2 * a.cols);
+  for (int r = 0; r < 16; ++r)
+    std::memcpy(copy + static_cast<size_t>(r) * bytes,
+                stored.row(row + r < a.row_end ? r : static_cast<int>(a.row_end - 1 - row)), bytes);
+  return {copy, bytes};
+}
+
+// ---- few tokens: rows straight from the file's form -------------------------------------------------------------
+
+/// One part of 16 rows as bytes.
+template <class Rows>
+struct PartRows {
+  B32 w[16];
+  KVASIR_SIMD_MEMBER PartRows(const Blocks& blocks, int part) {
+    KVASIR_UNROLL
+    for (int r = 0; r < 16; ++r) w[r] = weights<Rows>(blocks.row(r), part);
+  }
+  /// lane r: the sum of the 32 products of row r with x.
+  KVASIR_SIMD_MEMBER I16 sums(B32 x) const { return row_sums<kStaySigned<Rows>>(w, x); }
+};
+
+template <class Rows>
+inline auto load_part(const Blocks& blocks, int part) {
+  if constexpr (Rows::kNibblesAt != 0)
+    return Nibbles(blocks, Rows::kNibblesAt);
+  else
+    return PartRows<Rows>(blocks, part);
+}
+
+template <class Rows, class Part>
+inline I16 part_sum(const Part& w, const ActBlock& x, const Scales& s, int part) {
+  const B32 xs = load_b32(x.q);
+  if constexpr (!Rows::kHalves) {
+    return kOver<Rows> == 0 ? w.sums(xs) : w.sums(xs) - set1_i(kOver<Rows> * x.sum);
+  } else {
+    const I16 first = w.sums(first16(xs)) - set1_i(kOver<Rows> * x.first);
+    const I16 second = w.sums(last16(xs)) - set1_i(kOver<Rows> * (x.sum - x.first));
+    return first * load_i(s.first[part]) + second * load_i(s.second[part]);
+  }
+}
+
+template <class Rows, int C>
+inline void few_tokens(const MatmulArgs& a, int64_t row) {
+  Blocks blocks = blocks_of(a, row);
+  const size_t ahead = 16 * a.row_bytes;
+  const int64_t acts = a.cols / kActElems;
+  Scales s;
+  V16 acc[C];
+  KVASIR_UNROLL
+  for (int c = 0; c < C; ++c) acc[c] = zero();
+  for (int64_t i = 0; i < acts; i += Rows::kParts, blocks.base += Rows::kBytes) {
+    Rows::scales(blocks, s);
+    for (int part = 0; part < Rows::kParts; ++part) {
+      const auto w = load_part<Rows>(blocks, part);
+      const ActBlock* x = a.act + i + part;
+      KVASIR_UNROLL
+      for (int c = 0; c < C; ++c, x += acts)
+        acc[c] = next<Rows>(acc[c], part_sum<Rows>(w, *x, s, part), s.scale[part], s.offset[part], *x);
+    }
+    // A line holds some small blocks; one request is enough.
+    constexpr int kLine = 64, kBlocks = kLine / Rows::kBytes > 1 ? kLine / Rows::kBytes : 1;
+    if (i / Rows::kParts % kBlocks == 0) KVASIR_UNROLL
+    for (int r = 0; r < 16; ++r)
+      for (int line = 0; line < Rows::kBytes; line += kLine) prefetch(blocks.row(r) + ahead + line);
+  }
+  const int n = static_cast<int>(a.row_end - row < 16 ? a.row_end - row : 16);
+  for (int c = 0; c < C; ++c) write_lanes(a, row, n, c, acc[c]);
+}
+
+template <class Rows>
+void integer_few(const MatmulArgs& a) {
+  for (int64_t row = a.row_begin; row < a.row_end; row += 16) {
+    switch (a.tokens) {
+      case 1:
+        few_tokens<Rows, 1>(a, row);
+        break;
+      case 2:
+        few_tokens<Rows, 2>(a, row);
+        break;
+      case 3:
+        few_tokens<Rows, 3>(a, row);
+        break;
+      default:
+        few_tokens<Rows, 4>(a, row);
+        break;
+    }
+  }
+}
+
+// ---- many tokens: 16 rows interleaved once ----------------------------------------------------------------------
+
+/// One part of 16 rows: bytes 4g..4g+3 of row r at w[g][4r].
+struct PanelPart {
+  uint8_t w[8][64];
+  float scale[16], offset[16];
+  int32_t first[16], second[16];
+};
+
+template <class Rows>
+void fill_panel(const MatmulArgs& a, int64_t row, PanelPart* panel) {
+  Blocks blocks = blocks_of(a, row);
+  Scales s;
+  for (int64_t i = 0; i < a.cols / kActElems; i += Rows::kParts, blocks.base += Rows::kBytes) {
+    Rows::scales(blocks, s);
+    for (int part = 0; part < Rows::kParts; ++part, ++panel) {
+      B32 w[16];
+      KVASIR_UNROLL
+      for (int r = 0; r < 16; ++r) w[r] = weights<Rows>(blocks.row(r), part);
+      interleave(w, panel->w[0]);
+      store(panel->scale, load(s.scale[part]));
+      if constexpr (Rows::kOffsets) store(panel->offset, load(s.offset[part]));
+      if constexpr (Rows::kHalves) {
+        store_i(panel->first, load_i(s.first[part]));
+        store_i(panel->second, load_i(s.second[part]));
+      }
+    }
+  }
+}
+
+/// sums[v][c] += the products of groups from..to-1 of V panels' parts with each token's block.
+template <class Rows, int C, int V>
+inline void add_groups(const PanelPart* const* p, const ActBlock* x, int64_t stride, int from, I16* sums) {
+  KVASIR_UNROLL
+  for (int g = from; g < from + (Rows::kHalves ? 4 : 8); ++g) {
+    B64 w[V];
+    KVASIR_UNROLL
+    for (int v = 0; v < V; ++v) w[v] = load_b64(p[v]->w[g]);
+    KVASIR_UNROLL
+    for (int c = 0; c < C; ++c) KVASIR_UNROLL
+    for (int v = 0; v < V; ++v)
+      sums[v * C + c] = dot4<kStaySigned<Rows>>(sums[v * C + c], w[v], x[c * stride].q + 4 * g);
+  }
+}
+
+/// The exact sums of products of one part.
+template <class Rows, int C, int V>
+inline void part_sums(const PanelPart* const* p, const ActBlock* x, int64_t stride, I16* sums) {
+  KVASIR_UNROLL
+  for (int i = 0; i < V * C; ++i) {
+    const ActBlock& block = x[i % C * stride];
+    sums[i] = set1_i(-kOver<Rows> * (Rows::kHalves ? block.first : block.sum));
+  }
+  add_groups<Rows, C, V>(p, x, stride, 0, sums);
+  if constexpr (Rows::kHalves) {
+    I16 second[V * C];
+    KVASIR_UNROLL
+    for (int i = 0; i < V * C; ++i)
+      second[i] = set1_i(-kOver<Rows> * (x[i % C * stride].sum - x[i % C * stride].first));
+    add_groups<Rows, C, V>(p, x, stride, 4, second);
+    KVASIR_UNROLL
+    for (int i = 0; i < V * C; ++i) sums[i] = sums[i] * load_i(p[i / C]->first) + second[i] * load_i(p[i / C]->second);
+  }
+}
+
+// C tokens by V panels of 16 rows, `stride` parts apart.
+template <class Rows, int C, int V>
+inline void panel_tokens(const MatmulArgs& a, const PanelPart* panel, int64_t row, int n, int token) {
+  const int64_t acts = a.cols / kActElems;
+  const ActBlock* x = a.act + token * acts;
+  V16 acc[V * C];
+  KVASIR_UNROLL
+  for (int i = 0; i < V * C; ++i) acc[i] = zero();
+  for (int64_t i = 0; i < acts; ++i, ++x) {
+    const PanelPart* p[V];
+    KVASIR_UNROLL
+    for (int v = 0; v < V; ++v) p[v] = panel + v * acts + i;
+    I16 sums[V * C];
+    part_sums<Rows, C, V>(p, x, acts, sums);
+    KVASIR_UNROLL
+    for (int j = 0; j < V * C; ++j)
+      acc[j] = next<Rows>(acc[j], sums[j], p[j / C]->scale, p[j / C]->offset, x[j % C * acts]);
+  }
+  KVASIR_UNROLL
+  for (int j = 0; j < V * C; ++j) {
+    const int first = 16 * (j / C), count = n - first < 16 ? n - first : 16;
+    write_lanes(a, row + first, count, token + j % C, acc[j]);
+  }
+}
+
+template <class Rows, int C, int V>
+inline void all_tokens(const MatmulArgs& a, const PanelPart* panel, int64_t row, int n) {
+  int t = 0;
+  for (; t + C <= a.tokens; t += C) panel_tokens<Rows, C, V>(a, panel, row, n, t);
+  for (; t < a.tokens; ++t) panel_tokens<Rows, 1, V>(a, panel, row, n, t);
+}
+
+template <class Rows>
+void integer_many(const MatmulArgs& a) {
+  static_assert(sizeof(PanelPart) * 2 <= sizeof(float) * kPanelRows / 2 * kActElems, "blocks_of copies rows behind");
+  constexpr int V = Rows::kHalves ? 1 : kIntegerVectors;  // two sums each need the registers
+  constexpr int C = V == 1 ? kIntegerTokens : kIntegerTokensWide;
+  auto* panel = reinterpret_cast<PanelPart*>(a.panel);
+  for (int64_t row = a.row_begin; row < a.row_end; row += 16 * V) {
+    const int n = static_cast<int>(a.row_end - row < 16 * V ? a.row_end - row : 16 * V);
+    for (int first = 0; first < n; first += 16)
+      fill_panel<Rows>(a, row + first, panel + first / 16 * (a.cols / kActElems));
+    if (n > 16)
+      all_tokens<Rows, C, V>(a, panel, row, n);
+    else
+      all_tokens<Rows, kIntegerTokens, 1>(a, panel, row, n);
+  }
+}
+
+template <class Rows>
+void integer_rows(const MatmulArgs& a) {
+  if (a.tokens <= kFewTokens)
+    integer_few<Rows>(a);
+  else
+    integer_many<Rows>(a);
+}
+
+void matmul_integer(const MatmulArgs& a) {
+  switch (a.form) {
+    case RowForm::q8_0:
+      return integer_rows<RowsQ8_0>(a);
+    case RowForm::q4_0:
+      return integer_rows<RowsCentered<4>>(a);
+    case RowForm::q4_1:
+      return integer_rows<RowsRanged<4>>(a);
+    case RowForm::q5_0:
+      return integer_rows<RowsCentered<5>>(a);
+    case RowForm::q5_1:
+      return integer_rows<RowsRanged<5>>(a);
+    case RowForm::q4_k:
+      return integer_rows<RowsAffineK<4>>(a);
+    case RowForm::q5_k:
+      return integer_rows<RowsAffineK<5>>(a);
+    case RowForm::q6_k:
+      return integer_rows<RowsQ6K>(a);
+    case RowForm::other:
+    case RowForm::f32:
+    case RowForm::f16:
+    case RowForm::bf16:
+      return kvasir::kScalarKernels.matmul_integer(a);
+  }
+}
+
+// ---- activations ------------------------------------------------------------------------------------------------
+
+// The definition is encode_act of dtype/operands.cc. Magnitudes order as their bits do, what is not finite on top.
+inline void encode_act_block(const float* x, ActBlock* out) {
+  const uint32_t largest = largest_magnitude(x);
+  float amax;
+  std::memcpy(&amax, &largest, sizeof amax);
+  const bool finite = largest < 0x7f800000u;
+  out->d = finite ? amax / 127.0f : __builtin_nanf("");
+  if (finite && out->d != 0)
+    round_act(x, out);
+  else
+    std::memset(out->q, 0, sizeof out->q), out->sum = out->first = 0;
+}
+
+void encode_act(const float* x, ActBlock* out, int64_t n) {
+  for (int64_t i = 0; i < n; i += kActElems) encode_act_block(x + i, out + i / kActElems);
+}
+
+}  // namespace
+}  // namespace KVASIR_SIMD_NS

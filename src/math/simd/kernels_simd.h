@@ -1,0 +1,161 @@
+// The SIMD kernels, written once over V16 (16 float lanes) and compiled once per CPU target by kernels_*.cc, which
+// choose KVASIR_SIMD_NS and the tile shape first. Everything has internal linkage: no symbol compiled for a wide CPU
+// may be shared with the baseline.
+#pragma once
+
+#include "math/functions.h"
+#include "math/kernels.h"
+#include "math/simd/kernels_attend_simd.h"
+#include "math/simd/kernels_integer_simd.h"
+#include "math/simd/kernels_matmul_simd.h"
+
+namespace KVASIR_SIMD_NS {
+namespace {
+
+using kvasir::RopeArgs;
+
+// ---- norms, rotations, activations ------------------------------------------------------------------------------
+
+inline float inverse_root(float variance, float eps) { return first_lane(set1(1.0f) / sqrt(set1(variance + eps))); }
+
+// fold(sum of (x - center)^2), lanes by fma.
+inline float square_sum(const float* x, float center, int64_t n) {
+  V16 acc = zero();
+  int64_t i = 0;
+  for (; i + 16 <= n; i += 16) {
+    const V16 d = load(x + i) - set1(center);
+    acc = fma(d, d, acc);
+  }
+  if (const int m = static_cast<int>(n - i); m > 0) {
+    const V16 d = load_n(x + i, m) - set1(center);
+    acc = fma_n(d, d, acc, m);
+  }
+  return fold(acc);
+}
+
+void rms_norm(const float* x, const float* gain, float eps, float* y, int64_t n) {
+  const float scale = inverse_root(square_sum(x, 0.0f, n) / static_cast<float>(n), eps);
+  int64_t i = 0;
+  for (; i + 16 <= n; i += 16) store(y + i, load(x + i) * set1(scale) * load(gain + i));
+  if (const int m = static_cast<int>(n - i); m > 0)
+    store_n(y + i, load_n(x + i, m) * set1(scale) * load_n(gain + i, m), m);
+}
+
+inline float plain_sum(const float* x, int64_t n) {
+  V16 acc = zero();
+  int64_t i = 0;
+  for (; i + 16 <= n; i += 16) acc = fma(load(x + i), set1(1.0f), acc);
+  if (const int m = static_cast<int>(n - i); m > 0) acc = fma_n(load_n(x + i, m), set1(1.0f), acc, m);
+  return fold(acc);
+}
+
+void layer_norm(const float* x, const float* gain, const float* bias, float eps, float* y, int64_t n) {
+  const float mean = plain_sum(x, n) / static_cast<float>(n);
+  const float scale = inverse_root(square_sum(x, mean, n) / static_cast<float>(n), eps);
+  int64_t i = 0;
+  for (; i + 16 <= n; i += 16)
+    store(y + i, fma((load(x + i) - set1(mean)) * set1(scale), load(gain + i), load(bias + i)));
+  if (const int m = static_cast<int>(n - i); m > 0)
+    store_n(y + i, fma((load_n(x + i, m) - set1(mean)) * set1(scale), load_n(gain + i, m), load_n(bias + i, m)), m);
+}
+
+// (a, b) -> (a cos - b sin, b cos + a sin)
+inline void rotate_pair(float* a, float* b, float c, float s) {
+  const float x = *a, y = *b;
+  *a = __builtin_fmaf(x, c, -(y * s));
+  *b = __builtin_fmaf(y, c, x * s);
+}
+
+void rope(const RopeArgs& args) {
+  const int half = args.head_dim / 2;
+  for (int h = 0; h < args.heads; ++h) {
+    float* x = args.row + static_cast<int64_t>(h) * args.head_dim;
+    if (args.interleaved) {
+      for (int i = 0; i < half; ++i) rotate_pair(x + 2 * i, x + 2 * i + 1, args.cos[i], args.sin[i]);
+      continue;
+    }
+    int i = 0;
+    for (; i + 16 <= half; i += 16) {
+      const V16 a = load(x + i), b = load(x + half + i), c = load(args.cos + i), s = load(args.sin + i);
+      store(x + i, fma(a, c, negate(b * s)));
+      store(x + half + i, fma(b, c, a * s));
+    }
+    for (; i < half; ++i) rotate_pair(x + i, x + half + i, args.cos[i], args.sin[i]);
+  }
+}
+
+template <class F>
+inline void map16(float* x, int64_t n, F f) {
+  int64_t i = 0;
+  for (; i + 16 <= n; i += 16) store(x + i, f(load(x + i), i, 16));
+  if (const int m = static_cast<int>(n - i); m > 0) store_n(x + i, f(load_n(x + i, m), i, m), m);
+}
+
+void silu_mul(float* gate, const float* up, int64_t n) {
+  map16(gate, n, [up](V16 g, int64_t i, int m) { return kvasir::silu_v(g) * load_n(up + i, m); });
+}
+
+void gelu(float* x, int64_t n) {
+  map16(x, n, [](V16 v, int64_t, int) { return kvasir::gelu_tanh_v(v); });
+}
+
+void add(float* x, const float* y, int64_t n) {
+  map16(x, n, [y](V16 v, int64_t i, int m) { return v + load_n(y + i, m); });
+}
+
+// Independent chains: enough to hide the latency, few enough to stay in registers.
+double fma_flops(int64_t rounds) {
+  constexpr int kChains = kTileRows * kTileTokens;
+  V16 acc[kChains];
+  KVASIR_UNROLL
+  for (int i = 0; i < kChains; ++i) acc[i] = set1(0.1f * static_cast<float>(i));
+  const V16 x = set1(1.0001f), y = set1(1e-6f);
+  for (int64_t r = 0; r < rounds; ++r) KVASIR_UNROLL
+  for (int i = 0; i < kChains; ++i) acc[i] = fma(acc[i], x, y);
+  V16 sum = zero();
+  KVASIR_UNROLL
+  for (int i = 0; i < kChains; ++i) sum = sum + acc[i];
+  float lanes[16];
+  store(lanes, sum);
+  return lanes[0] != 123.0f ? static_cast<double>(rounds) * kChains * 32 : 0;  // reads the result, so it is computed
+}
+
+double int8_ops(int64_t rounds) {
+  constexpr int kChains = 16;
+  alignas(64) uint8_t bytes[64] = {1, 2, 3};
+  const int8_t x[4] = {1, -1, 1, 0};
+  const B64 w = load_b64(bytes);
+  I16 acc[kChains];
+  KVASIR_UNROLL
+  for (int i = 0; i < kChains; ++i) acc[i] = set1_i(i);
+  for (int64_t r = 0; r < rounds; ++r) KVASIR_UNROLL
+  for (int i = 0; i < kChains; ++i) acc[i] = dot4<kSignedWeights>(acc[i], w, x);
+  I16 sum = set1_i(0);
+  KVASIR_UNROLL
+  for (int i = 0; i < kChains; ++i) sum = sum + acc[i];
+  int32_t lanes[16];
+  store_i(lanes, sum);
+  return lanes[1] != 123 ? static_cast<double>(rounds) * kChains * 128 : 0;
+}
+
+// Several streams at once: a core's reads are found ahead page by page.
+float read_all(const float* x, int64_t n) {
+  constexpr int kStreams = 4;
+  const int64_t part = n / kStreams / 32 * 32;
+  V16 acc[2 * kStreams];
+  KVASIR_UNROLL
+  for (int j = 0; j < 2 * kStreams; ++j) acc[j] = zero();
+  for (int64_t i = 0; i < part; i += 32) KVASIR_UNROLL
+  for (int j = 0; j < 2 * kStreams; ++j) acc[j] = acc[j] + load(x + j / 2 * part + i + 16 * (j % 2));
+  for (int j = 1; j < 2 * kStreams; ++j) acc[0] = acc[0] + acc[j];
+  return fold(acc[0]);
+}
+
+}  // namespace
+
+constexpr kvasir::Kernels make_kernels(const char* name) {
+  return {name,     matmul,     matmul_integer, encode_act, attend, attend_tile, merge_tiles, rope,
+          rms_norm, layer_norm, silu_mul,       gelu,       add,    fma_flops,   int8_ops,    read_all};
+}
+
+}  // namespace KVASIR_SIMD_NS

@@ -1,0 +1,207 @@
+// Added tokens, BOS and the space before a text, as the files of a folder say together. Sources of what wins:
+// huggingface/transformers tokenization_utils_base.py, tokenization_utils_fast.py and convert_slow_tokenizer.py.
+#include "token/files/folder_tokenizer.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "base/files.h"
+#include "token/byte_level.h"
+#include "token/files/folder_settings.h"
+#include "token/files/json_values.h"
+#include "token/files/sentencepiece_vocab.h"
+#include "token/files/tokenizer_byte_json.h"
+#include "token/files/tokenizer_spm_json.h"
+#include "token/model.h"
+#include "token/spm.h"
+
+namespace kvasir {
+namespace {
+
+using namespace json_values;
+namespace fs = std::filesystem;
+
+constexpr std::int64_t kMaxIdGap = std::int64_t{1} << 20;
+constexpr const char* kAloneHint = "--tokenizer with the tokenizer's own file, or files that agree";
+
+// ---- added tokens -------------------------------------------------------------------------------------------------
+
+class Adder {
+ public:
+  Adder(FolderSettings& settings, BpeParts& parts) : settings_(settings), parts_(parts) {}
+
+  // `raw`: flags of normalisation count for nothing, as for slow tokenizers.
+  Result<void> run(bool raw) {
+    for (auto& [token, where, has_flags] : settings_.tokens) {
+      if (raw) token.normalized = false;
+      KVASIR_TRY(const bool there, place(token, where));
+      if (!there) continue;
+      const auto same = std::find_if(parts_.added.begin(), parts_.added.end(),
+                                     [id = token.id](const AddedToken& other) { return other.id == id; });
+      if (same == parts_.added.end()) {
+        parts_.added.push_back(token);
+      } else if (has_flags) {
+        *same = token;
+      }
+    }
+    return {};
+  }
+
+ private:
+  // Gives the token its id; false for one that only its role names and that no vocabulary has.
+  Result<bool> place(AddedToken& token, const std::string& where) {
+    const auto known = parts_.vocabulary.find(token.content);
+    if (token.id < 0 && !known) {
+      const std::string what = fmt::format("{} is not in the vocabulary", quote(token.content));
+      settings_.ignored.push_back({where, what, true});
+      return false;
+    }
+    if (known && token.id >= 0 && *known != token.id)
+      return fail(
+          fmt::format("{} has id {} in {} and id {} in the vocabulary", quote(token.content), token.id, where, *known),
+          {}, kAloneHint);
+    if (known) token.id = *known;
+    if (known) return true;
+    if (parts_.vocabulary.has(token.id))
+      return fail(fmt::format("id {} is {} in {} and {} in the vocabulary", token.id, quote(token.content), where,
+                              quote(parts_.vocabulary.piece(token.id))),
+                  {}, kAloneHint);
+    KVASIR_CHECK(parts_.vocabulary.add(token.content, token.id, parts_.vocabulary.size() + kMaxIdGap));
+    return true;
+  }
+
+  FolderSettings& settings_;
+  BpeParts& parts_;
+};
+
+// The tokens that lie outside the vocabulary's file are never merged.
+void fill_kinds(SpmParts& parts) {
+  const auto known = parts.kinds.size(), all = static_cast<std::size_t>(parts.vocabulary.size());
+  parts.kinds.resize(all, parts.scores.empty() ? PieceKind::kNormal : PieceKind::kUnused);
+  if (parts.scores.empty()) return;
+  parts.scores.resize(all, -std::numeric_limits<float>::infinity());
+  for (const AddedToken& token : parts.added) {
+    PieceKind& kind = parts.kinds[static_cast<std::size_t>(token.id)];
+    if (static_cast<std::size_t>(token.id) >= known || kind == PieceKind::kNormal)
+      kind = token.special ? PieceKind::kControl : PieceKind::kUserDefined;
+  }
+}
+
+// ---- BOS ----------------------------------------------------------------------------------------------------------
+
+Result<void> set_prefix(const FolderSettings& settings, BpeParts& parts) {
+  if (!settings.add_bos) return {};
+  if (!*settings.add_bos) {
+    parts.prefix.clear();
+    return {};
+  }
+  if (settings.bos) {
+    const auto id = parts.vocabulary.find(*settings.bos);
+    if (!id)
+      return fail(fmt::format("the bos_token {} is not in the vocabulary", quote(*settings.bos)), {}, kAloneHint);
+    parts.prefix = {*id};
+  }
+  if (parts.prefix.empty()) return fail("add_bos_token is true, but no bos_token is named", {}, kAloneHint);
+  return {};
+}
+
+// The tokens that tokenizer.json puts after a text are gone where the folder says add_eos_token = false or writes the
+// rule anew.
+void drop_suffix(json& node) {
+  if (type_of(node) == "Sequence" && node.contains("processors")) {
+    for (json& one : node["processors"]) drop_suffix(one);
+    return;
+  }
+  if (type_of(node) != "TemplateProcessing" || !node.contains("single") || !node["single"].is_array()) return;
+  json& single = node["single"];
+  while (!single.empty() && !member(single.back(), "SpecialToken").is_null()) single.erase(single.size() - 1);
+}
+
+// ---- the two kinds of folder --------------------------------------------------------------------------------------
+
+Result<void> check_space(const FolderSettings& settings, bool puts_space) {
+  if (!settings.add_prefix_space || *settings.add_prefix_space == puts_space) return {};
+  return fail(fmt::format("add_prefix_space is {}, but tokenizer.json says otherwise", *settings.add_prefix_space), {},
+              kAloneHint);
+}
+
+// Keys of tokenizer.json that only calls with several or long texts heed.
+void note_json_keys(const json& file, std::vector<Ignored>& ignored) {
+  constexpr std::string_view kKnown[] = {"version",        "added_tokens", "normalizer", "pre_tokenizer",
+                                         "post_processor", "decoder",      "model"};
+  for (const auto& [key, value] : file.items()) {
+    if (value.is_null() || std::find(std::begin(kKnown), std::end(kKnown), key) != std::end(kKnown)) continue;
+    const bool batches = key == "truncation" || key == "padding";
+    ignored.push_back(
+        {"tokenizer.json: " + key, batches ? "texts are not cut and not padded" : "not known to Kvasir", !batches});
+  }
+}
+
+Result<FolderTokenizer> from_json(const fs::path& path, FolderSettings settings) {
+  KVASIR_TRY(std::string bytes, read_text_file(path, kMaxTokenizerBytes));
+  KVASIR_TRY(TokenizerJson file, read_tokenizer_json(std::exchange(bytes, {})));
+  note_json_keys(file.rest, settings.ignored);
+  const bool anew = settings.add_bos || settings.add_eos;
+  if (anew && file.rest.contains("post_processor")) drop_suffix(file.rest["post_processor"]);
+  if (settings.legacy) settings.ignored.push_back({"tokenizer_config.json: legacy", "tokenizer.json says it", false});
+  FolderTokenizer made;
+  if (is_spm_json(file)) {
+    KVASIR_TRY(SpmParts parts, understand_spm_json(std::move(file)));
+    KVASIR_CHECK(check_space(settings, parts.space_before != SpaceBefore::kNever));
+    KVASIR_CHECK(Adder(settings, parts).run(false));
+    KVASIR_CHECK(set_prefix(settings, parts));
+    fill_kinds(parts);
+    KVASIR_TRY(made.model, SpmModel::make(std::move(parts)));
+  } else {
+    KVASIR_TRY(ByteLevelParts parts, understand_byte_json(std::move(file)));
+    KVASIR_CHECK(check_space(settings, parts.leading_space));
+    KVASIR_CHECK(Adder(settings, parts).run(false));
+    KVASIR_CHECK(set_prefix(settings, parts));
+    KVASIR_TRY(made.model, ByteLevelModel::make(std::move(parts)));
+  }
+  made.ignored = std::move(settings.ignored);
+  return made;
+}
+
+// The space before a text: every stretch has one of its own, unless the folder says otherwise.
+Result<SpaceBefore> space_of(const FolderSettings& settings, SpaceBefore models) {
+  const bool space = settings.add_prefix_space.value_or(models != SpaceBefore::kNever);
+  if (!space) return SpaceBefore::kNever;
+  if (models == SpaceBefore::kNever)
+    return fail("add_prefix_space is true, but tokenizer.model says otherwise", {}, kAloneHint);
+  return settings.legacy.value_or(true) ? models : SpaceBefore::kFirstIfMissing;
+}
+
+Result<FolderTokenizer> from_sentencepiece(const fs::path& path, FolderSettings settings) {
+  KVASIR_TRY(const std::string bytes, read_text_file(path, kMaxTokenizerBytes));
+  KVASIR_TRY(SpmParts parts, read_sentencepiece_vocab(bytes));
+  for (int id = 0; id < parts.vocabulary.size(); ++id) {
+    const PieceKind kind = parts.kinds[static_cast<std::size_t>(id)];
+    const bool special = kind == PieceKind::kUnknown || kind == PieceKind::kControl;
+    if (!special && kind != PieceKind::kUserDefined) continue;
+    parts.added.push_back({.content = std::string(parts.vocabulary.piece(id)), .id = id, .special = special});
+  }
+  KVASIR_TRY(parts.space_before, space_of(settings, parts.space_before));
+  KVASIR_CHECK(Adder(settings, parts).run(true));
+  KVASIR_CHECK(set_prefix(settings, parts));
+  fill_kinds(parts);
+  FolderTokenizer made;
+  KVASIR_TRY(made.model, SpmModel::make(std::move(parts)));
+  made.ignored = std::move(settings.ignored);
+  return made;
+}
+
+}  // namespace
+
+Result<FolderTokenizer> read_folder_tokenizer(const fs::path& folder) {
+  KVASIR_TRY(FolderSettings settings, read_folder_settings(folder));
+  const fs::path json = folder / "tokenizer.json", model = folder / "tokenizer.model";
+  const bool has_json = is_there(json);
+  if (!has_json && !is_there(model))
+    return fail("the folder has no tokenizer", folder.string(), "one with a tokenizer.json or a tokenizer.model");
+  auto made = has_json ? from_json(json, std::move(settings)) : from_sentencepiece(model, std::move(settings));
+  if (!made && made.error().where.empty()) made.error().where = (has_json ? json : model).string();
+  return made;
+}
+
+}  // namespace kvasir

@@ -1,0 +1,258 @@
+// From a tokenizer to GGUF's arrays. What GGUF has no place for is refused by name, so that the file's ids are the
+// tokenizer's own.
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "token/byte_level.h"
+#include "token/files/gguf_vocab.h"
+#include "token/guarded.h"
+#include "token/seams.h"
+#include "token/spm.h"
+#include "token/utf8.h"
+
+namespace kvasir {
+namespace {
+
+enum Type : std::int32_t { kNormal = 1, kUnknown, kControl, kUserDefined, kUnused, kByte };
+
+std::int32_t type_of(PieceKind kind) {
+  switch (kind) {
+    case PieceKind::kNormal:
+      return kNormal;
+    case PieceKind::kUnknown:
+      return kUnknown;
+    case PieceKind::kControl:
+      return kControl;
+    case PieceKind::kUserDefined:
+      return kUserDefined;
+    case PieceKind::kUnused:
+      return kUnused;
+    case PieceKind::kByte:
+      return kByte;
+  }
+  return kNormal;
+}
+
+tl::unexpected<Error> no_place(const std::string& what) { return fail("GGUF has no place for a tokenizer " + what); }
+
+// ---- added tokens that meet in a text -----------------------------------------------------------------------------
+
+using Contents = std::vector<std::pair<std::string_view, const AddedToken*>>;
+
+// Calls check(other, text) for every other token that begins inside this one and ends behind it; `text` is both.
+template <class Check>
+Result<void> each_overlap(const Contents& sorted, std::string_view content, const Check& check) {
+  for (std::size_t at = 1; at < content.size(); ++at) {
+    const std::string_view tail = content.substr(at);
+    for (auto it = std::lower_bound(sorted.begin(), sorted.end(), Contents::value_type(tail, nullptr));
+         it != sorted.end() && it->first.starts_with(tail); ++it)
+      if (it->first.size() > tail.size())
+        KVASIR_CHECK(check(*it->second, std::string(content.substr(0, at)) + std::string(it->first)));
+  }
+  return {};
+}
+
+// A tokenizer looks for its tokens from the left, those that are normalised after the others; Kvasir takes GGUF's from
+// the left, llama.cpp the longest first.
+Result<void> check_overlaps(const std::vector<AddedToken>& added) {
+  Contents sorted;
+  AddedTokenFinder finder;
+  for (const AddedToken& token : added) {
+    sorted.emplace_back(token.content, &token);
+    finder.add({.content = {}, .id = token.id}, token.content);
+  }
+  std::sort(sorted.begin(), sorted.end());
+  for (const AddedToken& first : added) {
+    const auto meet = [&](const AddedToken& other, const std::string& text) -> Result<void> {
+      if (other.id == first.id) return {};
+      const bool other_wins = first.normalized && !other.normalized;
+      const bool longer = other.content.size() >= first.content.size();
+      if (!other_wins && !(longer && finder.longest_at(text, 0)->id == first.id)) return {};
+      return no_place(fmt::format("whose added tokens {} and {} meet in {}", quote(first.content), quote(other.content),
+                                  quote(text)));
+    };
+    KVASIR_CHECK(each_overlap(sorted, first.content, meet));
+    if (!first.normalized) continue;
+    for (const AddedToken& other : added)
+      if (!other.normalized && first.content.find(other.content) != std::string::npos && other.id != first.id)
+        return no_place(fmt::format("whose added token {} holds {}", quote(first.content), quote(other.content)));
+  }
+  return {};
+}
+
+// ---- the two kinds of tokenizer -----------------------------------------------------------------------------------
+
+// null where GGUF's readers do with the token as its flags say.
+const char* flag_without_a_place(const AddedToken& token, bool readers_strip, bool normalizes) {
+  if (token.lstrip || (token.rstrip && !readers_strip)) return "swallows white space";
+  if (readers_strip && !token.rstrip) return "leaves white space that readers of GGUF let it swallow";
+  if (token.single_word) return "is only found where it stands alone";
+  return token.normalized && normalizes ? "is looked for in the normalised text" : nullptr;
+}
+
+class Writer {
+ public:
+  Writer(const BpeParts& parts, int tokens, std::string_view arch) : parts_(parts), tokens_(tokens) {
+    vocab().arch = arch;
+  }
+
+  // What both kinds have. `spelling` gives a piece as the file has it.
+  template <class Spelling>
+  Result<void> common(const Spelling& spelling) {
+    KVASIR_CHECK(check_rows());
+    for (int id = 0; id < tokens_; ++id) {
+      const bool there = parts_.vocabulary.has(id);
+      vocab().tokens.push_back(own(there ? spelling(parts_.vocabulary.piece(id)) : padding(id)));
+      vocab().types.push_back(there ? kNormal : kUnused);
+    }
+    vocab().unk = parts_.unk;
+    if (parts_.prefix.size() > 1) return no_place(fmt::format("that puts {} tokens first", parts_.prefix.size()));
+    vocab().add_bos = !parts_.prefix.empty();
+    if (*vocab().add_bos) vocab().bos = parts_.prefix.front();
+    return {};
+  }
+
+  // `strips`: whether a reader lets this token swallow the white space after it.
+  template <class Strips>
+  Result<void> added_tokens(bool normalizes, const Strips& strips) {
+    KVASIR_CHECK(check_overlaps(parts_.added));
+    for (const AddedToken& token : parts_.added) {
+      const char* flag = flag_without_a_place(token, strips(token), normalizes);
+      if (flag != nullptr) return no_place(fmt::format("whose added token {} {}", quote(token.content), flag));
+      std::int32_t& type = vocab().types[static_cast<std::size_t>(token.id)];
+      if (type == kNormal) type = token.special ? kControl : kUserDefined;
+      if (type == kUnused || type == kByte)
+        return no_place(fmt::format("that looks for its unused or byte piece {} in a text", quote(token.content)));
+    }
+    return {};
+  }
+
+  std::string_view own(std::string text) { return out_.texts.emplace_back(std::move(text)); }
+  GgufVocab& vocab() { return out_.vocab; }
+  OwnedGgufVocab take() { return std::move(out_); }
+
+ private:
+  Result<void> check_rows() const {
+    if (parts_.vocabulary.size() <= tokens_) return {};
+    int id = tokens_;
+    while (!parts_.vocabulary.has(id)) ++id;
+    return no_place(fmt::format("of {} tokens for a model of {}: token {} ({}) has no row of weights",
+                                parts_.vocabulary.size(), tokens_, id, quote(parts_.vocabulary.piece(id))));
+  }
+
+  // llama.cpp's name for an id without a piece, unless a piece is called so.
+  std::string padding(int id) const {
+    std::string name = fmt::format("[PAD{}]", id);
+    while (parts_.vocabulary.find(name)) name += ']';
+    return name;
+  }
+
+  const BpeParts& parts_;
+  const int tokens_;
+  OwnedGgufVocab out_;
+};
+
+Result<OwnedGgufVocab> from_byte_level(const ByteLevelParts& parts, int tokens, std::string_view arch) {
+  Writer out(parts, tokens, arch);
+  out.vocab().model = "gpt2";
+  out.vocab().pre = find_pre_name(parts);
+  if (out.vocab().pre.empty()) return no_place("that cuts its texts like this one");
+  if (parts.leading_space) return no_place("that puts a space before each text");
+  if (parts.fuse_unk && parts.unk) return no_place("that writes several unknown characters as one");
+  KVASIR_CHECK(out.common([](std::string_view piece) { return std::string(piece); }));
+  KVASIR_CHECK(out.added_tokens(parts.nfc, [](const AddedToken&) { return false; }));
+  for (const auto& [left, right] : parts.merges.ranked()) {
+    const std::string_view a = parts.vocabulary.piece(left), b = parts.vocabulary.piece(right);
+    if (a.find(' ', 1) != a.npos) return no_place(fmt::format("with a merge of {}, which has a space", quote(a)));
+    out.vocab().merges.push_back(out.own(fmt::format("{} {}", a, b)));
+  }
+  return out.take();
+}
+
+std::string mark_spaces(std::string_view piece) {
+  std::string out;
+  for (const char c : piece) c == ' ' ? out.append(kSpaceMark) : out.append(1, c);
+  return out;
+}
+
+Result<void> check_spm(const SpmParts& parts) {
+  if (parts.scores.empty()) return no_place("of SentencePiece's kind that merges by rank and not by score");
+  if (parts.space_before != SpaceBefore::kNever && parts.space_before != SpaceBefore::kEvery)
+    return no_place("that puts a space only where none is");
+  if (parts.cuts_at_spaces) return no_place("of SentencePiece's kind that cuts at spaces");
+  if (!parts.byte_fallback || !parts.fuse_unk) return no_place("of SentencePiece's kind without bytes");
+  return {};
+}
+
+// Whether a reader that merges by score could make this piece of a text: it is two characters or pieces side by side.
+bool could_be_merged(const Vocabulary& vocabulary, std::string_view piece) {
+  const auto is_symbol = [&](std::string_view part) {
+    return Seams::first(part).length == part.size() || vocabulary.find(part).has_value();
+  };
+  for (std::size_t at = Seams::first(piece).length; at < piece.size(); at += Seams::first(piece.substr(at)).length)
+    if (is_symbol(piece.substr(0, at)) && is_symbol(piece.substr(at))) return true;
+  return false;
+}
+
+// A piece that no text becomes by merging here must not be made by a reader that merges every piece of the file, as
+// llama.cpp does. A piece without a mark for a space is found in the text before that.
+Result<void> check_merges(const SpmParts& parts, int id, bool found) {
+  const auto slot = static_cast<std::size_t>(id);
+  const std::string_view piece = parts.vocabulary.piece(id);
+  const PieceKind kind = parts.kinds[slot];
+  const bool found_first = found && piece.find(kSpaceMark) == piece.npos;
+  const bool merged_here = kind == PieceKind::kNormal || kind == PieceKind::kUserDefined;
+  if (found_first || (merged_here && parts.scores[slot] > parts.floor)) return {};
+  if (!could_be_merged(parts.vocabulary, piece)) return {};
+  return no_place(fmt::format("whose piece {} ({}) is never merged", id, quote(piece)));
+}
+
+// Readers look for unknown, control and user-defined pieces in a text before anything else. Those of llama2.c's
+// tokenizer.bin are never found, so they are written as unused; a .model has another reading, that of its folder.
+Result<std::int32_t> type_for_readers(const SpmParts& parts, int id, bool found) {
+  const PieceKind kind = parts.kinds[static_cast<std::size_t>(id)];
+  const bool looked_for = kind == PieceKind::kUnknown || kind == PieceKind::kControl || kind == PieceKind::kUserDefined;
+  if (!looked_for || found) return type_of(kind);
+  if (!parts.marks_spaces && kind != PieceKind::kUserDefined) return kUnused;
+  return no_place(
+      fmt::format("that does not look for its piece {} ({}) in a text", id, quote(parts.vocabulary.piece(id))));
+}
+
+Result<OwnedGgufVocab> from_spm(const SpmParts& parts, int tokens, std::string_view arch) {
+  constexpr float kPadScore = -1000;
+  KVASIR_CHECK(check_spm(parts));
+  Writer out(parts, tokens, arch);
+  out.vocab().model = "llama";
+  out.vocab().pre = "default";
+  KVASIR_CHECK(
+      out.common([&](std::string_view piece) { return parts.marks_spaces ? std::string(piece) : mark_spaces(piece); }));
+  out.vocab().scores.assign(static_cast<std::size_t>(tokens), kPadScore);
+  std::vector<bool> found(static_cast<std::size_t>(parts.vocabulary.size()));
+  for (const AddedToken& token : parts.added) found[static_cast<std::size_t>(token.id)] = true;
+  for (int id = 0; id < parts.vocabulary.size(); ++id) {
+    const auto slot = static_cast<std::size_t>(id);
+    if (!parts.vocabulary.has(id)) continue;
+    if (std::isfinite(parts.scores[slot])) out.vocab().scores[slot] = parts.scores[slot];
+    KVASIR_TRY(out.vocab().types[slot], type_for_readers(parts, id, found[slot]));
+    KVASIR_CHECK(check_merges(parts, id, found[slot]));
+  }
+  KVASIR_CHECK(
+      out.added_tokens(false, [arch](const AddedToken& token) { return swallows_space(arch, token.content); }));
+  out.vocab().add_space_prefix = parts.space_before == SpaceBefore::kEvery;
+  return out.take();
+}
+
+}  // namespace
+
+Result<OwnedGgufVocab> gguf_vocab_of(const TokenModel& model, int tokens, std::string_view arch) {
+  return guarded([&]() -> Result<OwnedGgufVocab> {
+    if (const auto* bytes = dynamic_cast<const ByteLevelModel*>(&model))
+      return from_byte_level(bytes->parts(), tokens, arch);
+    if (const auto* spm = dynamic_cast<const SpmModel*>(&model)) return from_spm(spm->parts(), tokens, arch);
+    return no_place("of this kind");
+  });
+}
+
+}  // namespace kvasir

@@ -1,0 +1,76 @@
+// The layout of tokenizer.bin.
+#include "token/files/llama2c_vocab.h"
+
+#include <bit>
+#include <cmath>
+#include <cstring>
+
+#include <fmt/format.h>
+
+namespace kvasir {
+namespace {
+
+static_assert(std::endian::native == std::endian::little);
+
+// run.c starts its search for the best pair here: a pair at or below it is never merged.
+constexpr float kWorstScore = -1e10f;
+constexpr int kMaxVocab = 1 << 24;
+constexpr int kUnk = 0;
+constexpr int kBos = 1;
+constexpr int kFirstByte = 3;
+
+constexpr const char* kHint = "check that this tokenizer belongs to the model";
+
+template <class Value>
+bool take(std::string_view& bytes, Value& value) {
+  if (bytes.size() < sizeof value) return false;
+  std::memcpy(&value, bytes.data(), sizeof value);
+  bytes.remove_prefix(sizeof value);
+  return true;
+}
+
+PieceKind kind_of(int id, std::string_view piece) {
+  if (id == kUnk) return PieceKind::kUnknown;
+  if (id < kFirstByte) return PieceKind::kControl;
+  const auto byte = spelled_byte(piece);
+  return byte && kFirstByte + *byte == id ? PieceKind::kByte : PieceKind::kNormal;
+}
+
+}  // namespace
+
+Result<SpmParts> read_llama2c_vocab(std::string_view bytes, int vocab_size) {
+  if (vocab_size <= kFirstByte || vocab_size > kMaxVocab) {
+    return fail(fmt::format("a vocabulary of {} tokens is not in {}..{}", vocab_size, kFirstByte + 1, kMaxVocab));
+  }
+  const std::size_t size = bytes.size();
+  const auto cut_short = [&](int id) {
+    return fail(fmt::format("the file of {} bytes ends inside token {} of {}", size, id, vocab_size), {}, kHint);
+  };
+  SpmParts parts;
+  std::uint32_t longest = 0;  // run.c's buffer size, which is not needed here
+  if (!take(bytes, longest)) return cut_short(0);
+  for (int id = 0; id < vocab_size; ++id) {
+    float score = 0;
+    std::uint32_t length = 0;
+    if (!take(bytes, score) || !take(bytes, length) || length > bytes.size()) return cut_short(id);
+    if (!std::isfinite(score)) return fail(fmt::format("the score of token {} is not finite", id));
+    const std::string_view piece = bytes.substr(0, length);
+    parts.scores.push_back(score);
+    parts.kinds.push_back(kind_of(id, piece));
+    KVASIR_CHECK(parts.vocabulary.add_shadowed(piece, id, vocab_size));
+    bytes.remove_prefix(length);
+  }
+  if (!bytes.empty()) {
+    return fail(fmt::format("{} bytes follow the last of {} tokens", bytes.size(), vocab_size), {}, kHint);
+  }
+  parts.floor = kWorstScore;
+  parts.unk = kUnk;
+  parts.fuse_unk = true;
+  parts.prefix = {kBos};
+  parts.space_before = SpaceBefore::kEvery;
+  parts.marks_spaces = false;
+  parts.byte_fallback = true;
+  return parts;
+}
+
+}  // namespace kvasir

@@ -1,0 +1,165 @@
+// From JSON values to SpmParts. Source of the names and their meaning: huggingface/tokenizers (normalizers/prepend.rs,
+// normalizers/replace.rs, pre_tokenizers/metaspace.rs, decoders).
+#include "token/files/tokenizer_spm_json.h"
+
+#include <algorithm>
+
+#include "token/files/json_values.h"
+#include "token/files/tokenizer_bpe_json.h"
+
+namespace kvasir {
+namespace {
+
+using namespace json_values;
+
+// Whether the part, or one inside its sequences, has this type.
+bool has_part(const json& node, const char* list_key, std::string_view type) {
+  if (type_of(node) == type) return true;
+  const json& parts = member(node, list_key);
+  return parts.is_array() &&
+         std::any_of(parts.begin(), parts.end(), [&](const json& part) { return has_part(part, list_key, type); });
+}
+
+tl::unexpected<Error> unlike(const char* what, const json& node) {
+  return fail(fmt::format("the {} {} is not supported", what, quote(node.dump())), {}, kHint);
+}
+
+class SpmReader {
+ public:
+  explicit SpmReader(TokenizerJson file) : file_(std::move(file)) {}
+
+  Result<SpmParts> read() {
+    const json& rest = file_.rest;
+    KVASIR_CHECK(check_bpe_model(file_));
+    KVASIR_TRY(parts_.byte_fallback, flag(member(rest, "model"), "byte_fallback", false));
+    KVASIR_CHECK(each_part(member(rest, "normalizer"), "normalizers", [this](const json& n) { return normalizer(n); }));
+    KVASIR_CHECK(pre_tokenizer(member(rest, "pre_tokenizer")));
+    KVASIR_CHECK(spaces());
+    KVASIR_CHECK(each_part(member(rest, "decoder"), "decoders", [this](const json& node) { return decoder(node); }));
+    KVASIR_CHECK(decoder_fits());
+    KVASIR_TRY(static_cast<BpeParts&>(parts_), read_bpe_parts(file_));
+    name_kinds();
+    return std::move(parts_);
+  }
+
+ private:
+  Result<void> normalizer(const json& node) {
+    const std::string type = type_of(node);
+    if (node.is_null()) return {};
+    if (type == "Prepend") {
+      if (member(node, "prepend") != kSpaceMark || prepends_) return unlike("normalizer", node);
+      prepends_ = true;
+      return {};
+    }
+    if (type == "Replace") {
+      const bool marks = member(member(node, "pattern"), "String") == " " && member(node, "content") == kSpaceMark;
+      if (!marks) return unlike("normalizer", node);
+      replaces_ = true;
+      return {};
+    }
+    return unknown("normalizer", node);
+  }
+
+  Result<void> pre_tokenizer(const json& node) {
+    if (node.is_null()) return {};
+    if (type_of(node) != "Metaspace") return unknown("pre_tokenizer", node);
+    metaspace_ = true;
+    if (member(node, "replacement") != kSpaceMark) return unlike("pre_tokenizer", node);
+    KVASIR_TRY(parts_.cuts_at_spaces, flag(node, "split", true));
+    // Files from before prepend_scheme existed say add_prefix_space.
+    KVASIR_TRY(const bool prefix, flag(node, "add_prefix_space", true));
+    const json& scheme = member(node, "prepend_scheme");
+    if (scheme == "never" || (scheme.is_null() && !prefix)) {
+      parts_.space_before = SpaceBefore::kNever;
+    } else if (!prefix) {
+      return unlike("pre_tokenizer", node);
+    } else if (scheme.is_null() || scheme == "always") {
+      parts_.space_before = SpaceBefore::kEveryIfMissing;
+    } else if (scheme == "first") {
+      parts_.space_before = SpaceBefore::kFirstIfMissing;
+    } else {
+      return unlike("pre_tokenizer", node);
+    }
+    return {};
+  }
+
+  // What normalizer and pre_tokenizer come to together.
+  Result<void> spaces() {
+    if (metaspace_ && (prepends_ || replaces_)) {
+      return fail("a Prepend or Replace normalizer together with a Metaspace pre_tokenizer is not supported", {},
+                  kHint);
+    }
+    if (prepends_ && !replaces_) {
+      return fail("a Prepend normalizer without Replace is not supported", {}, kHint);
+    }
+    parts_.marks_spaces = metaspace_ || replaces_;
+    if (prepends_) parts_.space_before = SpaceBefore::kEvery;
+    return {};
+  }
+
+  Result<void> decoder(const json& node) {
+    const std::string type = type_of(node);
+    if (type == "Fuse") return {};
+    if (type == "ByteFallback") {
+      decodes_bytes_ = true;
+      return {};
+    }
+    if (type == "Metaspace" || type == "Replace") {
+      const bool known = type == "Metaspace" ? member(node, "replacement") == kSpaceMark
+                                             : member(member(node, "pattern"), "String") == kSpaceMark &&
+                                                   member(node, "content") == " ";
+      if (!known) return unlike("decoder", node);
+      decodes_spaces_ = true;
+      return {};
+    }
+    if (type == "Strip") {
+      // The one space that the encoder put; a space that it did not put stays, whatever this says.
+      const json& start = member(node, "start");
+      const bool known = member(node, "content") == " " && (start == 0 || start == 1) && member(node, "stop") == 0;
+      return known ? Result<void>() : unlike("decoder", node);
+    }
+    return unknown("decoder", node);
+  }
+
+  Result<void> decoder_fits() const {
+    if (parts_.marks_spaces != decodes_spaces_) {
+      return fail(
+          fmt::format("the decoder {} U+2581 into spaces, but the encoder {} spaces into U+2581",
+                      decodes_spaces_ ? "turns" : "does not turn", parts_.marks_spaces ? "turns" : "does not turn"),
+          {}, kHint);
+    }
+    if (parts_.byte_fallback && !decodes_bytes_) {
+      return fail("model.byte_fallback is set, but the decoder has no ByteFallback part", {}, kHint);
+    }
+    return {};
+  }
+
+  void name_kinds() {
+    parts_.kinds.assign(static_cast<std::size_t>(parts_.vocabulary.size()), PieceKind::kNormal);
+    for (int id = 0; parts_.byte_fallback && id < parts_.vocabulary.size(); ++id) {
+      if (spelled_byte(parts_.vocabulary.piece(id))) parts_.kinds[static_cast<std::size_t>(id)] = PieceKind::kByte;
+    }
+    if (parts_.unk) parts_.kinds[static_cast<std::size_t>(*parts_.unk)] = PieceKind::kUnknown;
+  }
+
+  TokenizerJson file_;
+  SpmParts parts_;
+  bool prepends_ = false;
+  bool replaces_ = false;
+  bool metaspace_ = false;
+  bool decodes_spaces_ = false;
+  bool decodes_bytes_ = false;
+};
+
+}  // namespace
+
+bool is_spm_json(const TokenizerJson& file) {
+  const json& decoder = member(file.rest, "decoder");
+  if (has_part(member(file.rest, "pre_tokenizer"), "pretokenizers", "ByteLevel")) return false;
+  if (has_part(decoder, "decoders", "ByteLevel")) return false;
+  return !decoder.is_null() || member(member(file.rest, "model"), "byte_fallback") == true;
+}
+
+Result<SpmParts> understand_spm_json(TokenizerJson file) { return SpmReader(std::move(file)).read(); }
+
+}  // namespace kvasir
