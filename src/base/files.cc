@@ -159,7 +159,7 @@ std::optional<Error> dangling_link(const fs::path& path) {
     at = next;
     to = fs::read_symlink(next, ec);
   }
-  return Error{fmt::format("a link to {}, which does not exist", to.string()), path.string(),
+  return Error{Error::not_found, fmt::format("a link to {}, which does not exist", to.string()), path.string(),
                "put the file back there, or download it again"};
 }
 

@@ -149,7 +149,7 @@ Result<Flags::Value> parse(const Flag& f, const std::string& text) {
       return checked(check_input(text, f), text);
     case Kind::output:
       return checked(check_output(text).map_error([&f](const Error& e) {
-        return Error{e.where + " " + e.what, shown_name(f), e.hint};
+        return Error{Error::bad_argument, e.where + " " + e.what, shown_name(f), e.hint};
       }),
                      text);
   }
