@@ -9,6 +9,7 @@
 
 #include <kvasir/engine.h>
 #include <kvasir/rss.h>
+#include <kvasir/sampling.h>
 
 namespace kvasir {
 
@@ -78,14 +79,6 @@ using OnDone = std::function<void(size_t prompt, Result<Generation>&& done)>;
 /// parameter, no room for the first session; then nothing has been told.
 Result<void> generate_batch(Engine& engine, const SessionOptions& session, std::span<const std::vector<int>> prompts,
                             int batch, const GenerateOptions& options, const OnDone& on_done);
-
-/// The token that these logits and parameters choose. `recent` are the tokens so far, `position` that of the new token,
-/// `choice` tells parallel samples of one prompt apart. Errors: no finite logit.
-Result<int> sample(std::span<const float> logits, const SamplingParams& params, std::span<const int> recent,
-                   int position, int choice = 0);
-
-/// Checks ranges. Errors: the parameter, its value and what is allowed.
-Result<void> check_sampling(const SamplingParams& params);
 
 /// The proof of what a generation computed: an XXH3-128 chain over the setting, the prompt and every logits row.
 class Receipt {

@@ -10,6 +10,7 @@
 
 #include <kvasir/ignored.h>
 #include <kvasir/result.h>
+#include <kvasir/sampling.h>
 #include <kvasir/tokenizer.h>
 
 namespace kvasir {
@@ -33,17 +34,6 @@ struct ModelOptions {
   size_t ram = 0;
   /// Bytes that the KV of all sessions may hold; 0: no limit but `ram`.
   size_t kv_ram = 0;
-};
-
-/// How to choose a token from logits. The order is: repetition penalty, top-k, top-p, min-p, temperature.
-struct SamplingParams {
-  double temperature = 0.8;     ///< 0 takes the largest logit (the lowest id among equals)
-  int top_k = 40;               ///< 0: off
-  double top_p = 0.95;          ///< 1: off
-  double min_p = 0.05;          ///< 0: off
-  double repeat_penalty = 1.0;  ///< 1: off; logits of recent tokens are divided (or multiplied, below 0) by it
-  int repeat_last_n = 64;       ///< how many recent tokens it looks at; -1: all
-  uint64_t seed = 0;
 };
 
 /// A model's numbers. Bytes of weights are exact.

@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include <kvasir/generate.h>
+#include <kvasir/sampling.h>
 
 #include "base/float_env.h"
 #include "base/philox.h"
@@ -92,8 +92,10 @@ Result<void> check_sampling(const SamplingParams& p) {
   return check("--repeat-last-n", p.repeat_last_n, -1, 1 << 24);
 }
 
-Result<int> sample(std::span<const float> logits, const SamplingParams& p, std::span<const int> recent, int position,
-                   int choice) {
+Constraint::~Constraint() = default;
+bool Constraint::done() const { return false; }
+
+Result<int> sample(std::span<const float> logits, const SamplingParams& p, const SampleContext& c) {
   const FloatEnv env;
   if (logits.empty()) return fail("no logits to choose from", "sampler");
   std::vector<Candidate> all(logits.size());
@@ -101,7 +103,7 @@ Result<int> sample(std::span<const float> logits, const SamplingParams& p, std::
     if (!std::isfinite(logits[i])) return fail(fmt::format("the logit of token {} is not finite", i), "sampler");
     all[i] = {logits[i], static_cast<int>(i)};
   }
-  penalise(all, p, recent);
+  penalise(all, p, c.recent);
   if (p.temperature == 0) return std::min_element(all.begin(), all.end(), better)->id;
   const size_t k = p.top_k > 0 ? std::min(all.size(), static_cast<size_t>(p.top_k)) : all.size();
   const auto end = all.begin() + static_cast<std::ptrdiff_t>(k);
@@ -110,7 +112,7 @@ Result<int> sample(std::span<const float> logits, const SamplingParams& p, std::
   else
     std::partial_sort(all.begin(), end, all.end(), better);
   const std::span<const Candidate> sorted(all.data(), k);
-  return draw(sorted.first(nucleus(sorted, p)), p.temperature, uniform(p.seed, choice, position));
+  return draw(sorted.first(nucleus(sorted, p)), p.temperature, uniform(p.seed, c.choice, c.position));
 }
 
 }  // namespace kvasir

@@ -81,7 +81,7 @@ std::vector<int> sampled_by_hand(Opened& opened, std::span<const int> prompt, co
   std::vector<int> ids;
   EXPECT_TRUE(opened.engine().prefill(s, prompt, &out));
   for (int i = 0; i < n; ++i) {
-    ids.push_back(*sample(out.logits, params, s.tokens(), s.pos(), choice));
+    ids.push_back(*sample(out.logits, params, {.recent = s.tokens(), .position = s.pos(), .choice = choice}));
     EXPECT_TRUE(opened.engine().prefill(s, {&ids.back(), 1}, &out));
   }
   return ids;

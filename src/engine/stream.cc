@@ -168,7 +168,11 @@ Result<void> Stream::begin() {
 
 Result<void> Stream::choose(std::span<const float> row, int position) {
   const auto text = session_->tokens().first(static_cast<size_t>(position));
-  KVASIR_TRY(const int id, sample(row, options_->sampling, text, position, choice_));
+  KVASIR_TRY(const int id, sample(row, options_->sampling,
+                                  {.recent = text,
+                                   .prompt_tokens = static_cast<size_t>(g_.prompt_tokens),
+                                   .position = position,
+                                   .choice = choice_}));
   if (first_ == 0) first_ = now_seconds();
   g_.tokens.push_back(id);
   if (receipt_) receipt_->add(row, id);

@@ -260,7 +260,7 @@ TEST(OnFull, RecomputeIsThePrefillOfTheLastHalf) {
     text.insert(text.end(), g.tokens.begin(), g.tokens.begin() + 45);
     const std::vector<int> half(text.end() - 33, text.end());
     const std::vector<float> logits = opened.fresh(half, {.ctx = 64});
-    EXPECT_EQ(g.tokens[45], *sample(logits, {.temperature = 0}, {}, 0));
+    EXPECT_EQ(g.tokens[45], *sample(logits, {.temperature = 0}));
   }
 }
 

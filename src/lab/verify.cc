@@ -71,7 +71,7 @@ Result<void> run_batch(Engine& engine, const Setting& s, const SessionOptions& s
     std::vector<int> ids;
     for (size_t i = 0; i < count; ++i) {
       const std::span<const float> row(out.logits.data() + i * vocab, vocab);
-      KVASIR_TRY(const int id, sample(row, greedy, {}, 0));
+      KVASIR_TRY(const int id, sample(row, greedy));
       visit(first + i, step, row, id);
       ids.push_back(id);
     }
@@ -201,7 +201,7 @@ Result<VerifyCase> compare_act(const std::shared_ptr<const Model>& model, const 
     c.compared_logits += row.size();
     c.differing_logit_bits += differing_bits(row, reference[text].logits.data() + step * row.size());
     ++c.compared_tokens;
-    const auto id = sample(row, greedy, {}, 0);
+    const auto id = sample(row, greedy);
     c.differing_tokens += !id || *id != reference[text].ids[step];
   };
   KVASIR_CHECK(s.act->run({*engine, *s.layout, group.session, texts, compare}));

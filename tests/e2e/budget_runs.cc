@@ -101,7 +101,8 @@ class Soak {
     std::vector<Session*> sessions;
     std::vector<int> ids;
     for (auto run = running_.begin(); run != running_.end();) {
-      const int id = *sample(run->out.logits, greedy(), run->session.tokens(), run->session.pos());
+      const int id =
+          *sample(run->out.logits, greedy(), {.recent = run->session.tokens(), .position = run->session.pos()});
       run->receipt.add(run->out.logits, id);
       if (++run->made == run->request.tokens) {
         finished_.emplace_back(run->request, run->receipt.hex());
