@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -76,8 +77,14 @@ class Session {
   ~Session();
 
   std::span<const int> tokens() const { return tokens_; }
-  /// The position of the next token.
+  /// The position of the next token: all tokens, computed or not.
   int pos() const { return static_cast<int>(tokens_.size()); }
+  /// The leading tokens whose K and V the cache holds. The next pass computes the others.
+  int computed() const;
+  /// Whether the layout keeps nothing, so that every pass computes all tokens again.
+  bool recomputes() const;
+  /// Adds tokens without computing them. Errors: more than fit the context.
+  Result<void> append(std::span<const int> tokens);
   int ctx() const { return ctx_; }
   /// Another session that holds the same and goes its own way from here. Layout paged shares its blocks until one of
   /// them writes; others are copied. Errors: no memory, more than the budget has left.
@@ -101,7 +108,7 @@ class Session {
 
  private:
   friend class Engine;
-  friend struct EngineImpl;
+  friend class Feeding;
   Session() = default;
   static Result<Session> open(std::shared_ptr<const Model> model, const LayoutInfo& layout, const CacheShape& shape);
   /// Holds `tokens`, which `cache` begins with; or nothing, and says so.
@@ -119,19 +126,24 @@ class Session {
   int ctx_ = 0, reached_ = 0;  // the most positions allowed; made room for so far
 };
 
-/// Tokens for one session of a step.
+/// The tokens of a feed whose logits are wanted.
+enum class Logits { none, last, all };
+
+/// Tokens for one session of a pass. They may be empty where the session has tokens that are not computed yet.
 struct Feed {
   Session* session = nullptr;
   std::span<const int> tokens;
-  bool all_logits = false;  ///< logits of every one of these tokens instead of the last only
-  bool hidden = false;      ///< the final-norm state of every token too
+  Logits logits = Logits::last;
+  bool hidden = false;  ///< the final-norm state of every one of these tokens too
 };
 
-/// What a step gave, rows in the order of the feeds.
-struct StepOutput {
-  std::vector<float> logits;  ///< [wanted tokens][vocab]
-  std::vector<float> hidden;  ///< [tokens][hidden] after the final norm, of feeds that ask for it
+/// The result of one feed. Rows lie in the engine's own memory until its next pass.
+struct FeedOutput {
+  std::span<const float> logits;  ///< [wanted tokens][vocab]
+  std::span<const float> hidden;  ///< [tokens][hidden] after the final norm
+  std::optional<Error> error;     ///< Error::not_finite: the session is as it was, other feeds are not concerned
 };
+using PassOutput = std::vector<FeedOutput>;  ///< [feeds]
 
 enum class Pooling { mean, last };
 
@@ -142,7 +154,10 @@ class Engine {
   ~Engine();
 
   const Model& model() const { return *model_; }
+  const std::shared_ptr<const Model>& shared_model() const { return model_; }
   int threads() const;
+  /// Calls f(i) for i in [0, n) on the engine's threads. Not during a pass.
+  void in_parallel(size_t n, const std::function<void(size_t)>& f);
   /// The CPU path in use: "avx512".
   std::string cpu() const;
 
@@ -152,20 +167,26 @@ class Engine {
   /// The same with a layout of the caller's own, registered or not; options.layout is not looked at.
   Result<Session> open_session(const LayoutInfo& layout, const SessionOptions& options) const;
 
-  /// Appends every feed's tokens to its session, in chunks, all feeds in the same passes. On error the sessions are as
-  /// they were. Errors: no tokens, an id out of range, more tokens than fit the context (both numbers are named).
-  Result<void> step(std::span<const Feed> feeds, StepOutput* out);
+  /// Exactly one forward pass: appends each feed's tokens to its session and computes all that the session has not
+  /// computed. On error the sessions are as they were; a logit that is not finite fails its own feed only. Errors: no
+  /// tokens, an id out of range, more tokens than fit the context, a session that is fed twice; more tokens to compute
+  /// than pass_tokens(), or one of each session if that is more.
+  Result<void> pass(std::span<const Feed> feeds, PassOutput* out);
+  /// The tokens that one pass takes: EngineOptions::prefill_chunk, or fewer under a budget.
+  int pass_tokens() const;
+  /// The same in as many passes as the tokens take, each with a part of every feed.
+  Result<void> step(std::span<const Feed> feeds, PassOutput* out);
   /// Takes the KV memory that a step with this feed needs, ahead of it. On error nothing has changed. Errors: no room.
   Result<void> make_room(const Feed& feed);
-  /// One prompt: step() with one feed.
-  Result<void> prefill(Session& session, std::span<const int> tokens, StepOutput* out);
-  /// One token for each of B sessions, of any lengths; out->logits is [B][vocab].
-  Result<void> decode_step(std::span<Session* const> sessions, std::span<const int> tokens, StepOutput* out);
+  /// step() with one feed, whose error is returned.
+  Result<void> prefill(Session& session, std::span<const int> tokens, FeedOutput* out);
+  /// One token for each of B sessions, of any lengths.
+  Result<void> decode_step(std::span<Session* const> sessions, std::span<const int> tokens, PassOutput* out);
 
   /// The textbook's form: B sequences of equal length in one KVCache of batch B, which no budget counts. `tokens` is
-  /// [B][n]; logits [B][vocab].
-  Result<void> prefill(KVCache& cache, std::span<const int> tokens, StepOutput* out);
-  Result<void> decode_step(KVCache& cache, std::span<const int> tokens, StepOutput* out);
+  /// [B][n]; out->logits is [B][vocab].
+  Result<void> prefill(KVCache& cache, std::span<const int> tokens, FeedOutput* out);
+  Result<void> decode_step(KVCache& cache, std::span<const int> tokens, FeedOutput* out);
 
   /// Makes the session begin with as much of `text` as it holds, or as is kept of earlier texts under
   /// EngineOptions::prefix_ram, whichever is more; the rest of the text is for prefill. Never all of it: its last token

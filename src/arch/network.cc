@@ -204,8 +204,8 @@ std::vector<int> wanted_rows(const Pass& pass) {
 
 }  // namespace
 
-Result<void> Network::forward(std::span<const BatchItem> items, Compute& compute, Workspace& workspace,
-                              const Options& options, Output* out) const {
+Result<void> Network::forward(std::span<const BatchItem> items, Compute& compute, Workspace& workspace, Output* out,
+                              const Trace* trace) const {
   const FloatEnv env;
   KVASIR_CHECK(check(items));
   int tokens = 0;
@@ -221,13 +221,15 @@ Result<void> Network::forward(std::span<const BatchItem> items, Compute& compute
   if (integer_cols_ > 0) KVASIR_CHECK(compute.reserve_acts(tokens, integer_cols_));
   for (size_t i = 0; i < items.size(); ++i) items[i].cache->apply(std::move(plans[i]));
 
-  Pass pass(config_, rope_frequencies_, compute, workspace, items, options.trace);
+  Pass pass(config_, rope_frequencies_, compute, workspace, items, trace);
   const std::vector<int> wanted = wanted_rows(pass);
   const auto one_pass = source_->begin_pass();
   KVASIR_CHECK(embed(pass));
   KVASIR_CHECK(run_layers(pass, !wanted.empty()));
-  KVASIR_CHECK(read_out(pass, wanted, options, out));
-  for (const BatchItem& item : items) item.cache->commit(item.first + static_cast<int>(item.tokens.size()));
+  KVASIR_CHECK(read_out(pass, wanted, out->logits));
+  out->errors = find_not_finite(pass, wanted, out->logits);
+  for (size_t i = 0; i < items.size(); ++i)
+    if (!out->errors[i]) items[i].cache->commit(items[i].first + static_cast<int>(items[i].tokens.size()));
   return {};
 }
 
@@ -265,37 +267,53 @@ Result<void> Network::run_layers(Pass& pass, bool logits) const {
   return {};
 }
 
-Result<void> Network::read_out(Pass& pass, std::span<const int> wanted, const Options& options, Output* out) const {
+Result<void> Network::read_out(Pass& pass, std::span<const int> wanted, float* logits) const {
   const Group& head = groups_.back();
   const Rows normed = family_->final_norm(pass, pass.x, {head.matrices, head.vectors});
   pass.trace(-1, "final_norm", normed);
-  if (options.hidden) {
-    out->hidden.clear();
-    for (int t = 0; t < normed.n; ++t)
-      out->hidden.insert(out->hidden.end(), normed.row(t), normed.row(t) + normed.cols);
+  for (size_t i = 0; i < pass.items().size(); ++i) {
+    const BatchItem& item = pass.items()[i];
+    float* to = item.hidden;
+    for (int t = item.hidden_from; to != nullptr && t < static_cast<int>(item.tokens.size()); ++t, to += normed.cols)
+      std::copy_n(normed.row(pass.first_row(i) + t), normed.cols, to);
   }
-  return vocabulary_head(pass, normed, wanted, out);
+  return wanted.empty() ? Result<void>() : vocabulary_head(pass, normed, wanted, logits);
 }
 
-Result<void> Network::vocabulary_head(Pass& pass, const Rows& normed, std::span<const int> wanted, Output* out) const {
-  out->logits.resize(wanted.size() * static_cast<size_t>(config_.vocab));
-  if (wanted.empty()) return {};
+Result<void> Network::vocabulary_head(Pass& pass, const Rows& normed, std::span<const int> wanted,
+                                      float* logits) const {
   const Rows x = pass.workspace().take(static_cast<int>(wanted.size()), normed.cols);
   for (int t = 0; t < x.n; ++t) std::copy_n(normed.row(wanted[static_cast<size_t>(t)]), x.cols, x.row(t));
-  const Rows y{out->logits.data(), x.n, config_.vocab, config_.vocab};
+  const Rows y{logits, x.n, config_.vocab, config_.vocab};
   for (size_t s = 0; s < slices_.size(); ++s) {
     KVASIR_TRY(const HeldWeights held, acquire_slice(s, pass.compute()));
     const Matrix& rows = held.weights().mat(0);
     const MatmulJob job{rows, nullptr, y.columns(slices_[s].begin, rows.rows)};
     pass.compute().matmul(x, {&job, 1});
   }
-  for (size_t i = 0; i < out->logits.size(); ++i)
-    if (!std::isfinite(out->logits[i]))
-      return fail(
-          fmt::format("the logit of token {} at position {} is not finite", i % static_cast<size_t>(config_.vocab),
-                      pass.position(wanted[i / static_cast<size_t>(config_.vocab)])),
-          "forward", "weights without NaN or overflow");
   return {};
+}
+
+// States are looked at too: a row whose logits nobody wants leaves K and V that later tokens attend to.
+std::vector<std::optional<Error>> Network::find_not_finite(const Pass& pass, std::span<const int> wanted,
+                                                           const float* logits) const {
+  std::vector<std::optional<Error>> errors(pass.items().size());
+  const auto note = [&](int row, const std::string& what) {
+    const auto item = static_cast<size_t>(&pass.item_of(row) - pass.items().data());
+    if (errors[item]) return;
+    errors[item] = Error{Error::not_finite, fmt::format("{} at position {} is not finite", what, pass.position(row)),
+                         "forward", "weights without NaN or overflow"};
+  };
+  const auto finite = [](float x) { return std::isfinite(x); };
+  const auto vocab = static_cast<size_t>(config_.vocab);
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    const std::span<const float> row(logits + i * vocab, vocab);
+    const auto bad = std::find_if_not(row.begin(), row.end(), finite);
+    if (bad != row.end()) note(wanted[i], fmt::format("the logit of token {}", bad - row.begin()));
+  }
+  for (int t = 0; t < pass.tokens(); ++t)
+    if (const float* x = pass.x.row(t); !std::all_of(x, x + pass.x.cols, finite)) note(t, "the state");
+  return errors;
 }
 
 }  // namespace kvasir

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -66,18 +67,15 @@ class Network {
   const TensorDir& tensors() const { return *dir_; }
 
   struct Output {
-    std::vector<float> logits;  ///< [wanted tokens over all items][vocab]
-    std::vector<float> hidden;  ///< [tokens][hidden] after the final norm, when asked for
-  };
-  struct Options {
-    bool hidden = false;
-    const Trace* trace = nullptr;
+    float* logits = nullptr;                   ///< receives [wanted tokens over all items][vocab]
+    std::vector<std::optional<Error>> errors;  ///< [items]: not_finite, or none
   };
 
   /// Runs the batch. Every item's tokens continue its cache: item.first must equal its coverage. On error no cache has
-  /// changed its length. Errors: an id out of range, a position past the cache, no memory, a non-finite logit.
-  Result<void> forward(std::span<const BatchItem> items, Compute& compute, Workspace& workspace, const Options& options,
-                       Output* out) const;
+  /// changed its length, nor has that of an item with an error of its own. `trace` may be null. Errors: an id out of
+  /// range, a position past the cache, no memory, weights that cannot be read.
+  Result<void> forward(std::span<const BatchItem> items, Compute& compute, Workspace& workspace, Output* out,
+                       const Trace* trace = nullptr) const;
 
  private:
   struct Group {
@@ -106,8 +104,10 @@ class Network {
   Result<void> check(std::span<const BatchItem> items) const;
   Result<void> embed(Pass& pass) const;
   Result<void> run_layers(Pass& pass, bool logits) const;
-  Result<void> read_out(Pass& pass, std::span<const int> wanted, const Options& options, Output* out) const;
-  Result<void> vocabulary_head(Pass& pass, const Rows& normed, std::span<const int> wanted, Output* out) const;
+  Result<void> read_out(Pass& pass, std::span<const int> wanted, float* logits) const;
+  Result<void> vocabulary_head(Pass& pass, const Rows& normed, std::span<const int> wanted, float* logits) const;
+  std::vector<std::optional<Error>> find_not_finite(const Pass& pass, std::span<const int> wanted,
+                                                    const float* logits) const;
 
   const Family* family_ = nullptr;
   ModelConfig config_;

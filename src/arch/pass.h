@@ -19,7 +19,9 @@ struct BatchItem {
   Layout* cache = nullptr;
   int first = 0;
   std::span<const int> tokens;
-  int wanted_from = 0;  ///< logits are wanted of tokens[wanted_from..]
+  int wanted_from = 0;      ///< logits are wanted of tokens[wanted_from..]
+  float* hidden = nullptr;  ///< receives the final-norm states of tokens[hidden_from..]; null: not wanted
+  int hidden_from = 0;
 };
 
 /// Floats of workspace that the angles of the sinks of a pass take.

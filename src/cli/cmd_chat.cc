@@ -51,7 +51,7 @@ class Chat {
     const Result<void> done = line.starts_with('/') ? command(word, rest) : line.empty() ? Result<void>() : ask(line);
     if (!done) {
       Error error = done.error();
-      if (error.where == "-p") error.where = "this turn";
+      if (error.where == "Generator::prompt") error.where = "this turn";
       fmt::print(stderr, "{}\n", error.message());
     }
     std::fflush(stdout);
@@ -145,8 +145,8 @@ Result<TalkOptions> talk_options(const Args& a, const Model& model) {
   g.max_tokens = a.n;
   g.stop = a.sampling.stop;
   if (!talk.user.empty()) g.stop.push_back("\n" + talk.user);
-  g.on_text = [](std::string_view piece) {
-    std::fwrite(piece.data(), 1, piece.size(), stdout);
+  g.on_event = [](size_t, const Event& event) {
+    std::fwrite(event.text.data(), 1, event.text.size(), stdout);
     std::fflush(stdout);
     return std::ferror(stdout) == 0 && !Interrupts::any();
   };

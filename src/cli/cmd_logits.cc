@@ -56,12 +56,13 @@ Result<int> run(Args a, bool top_given) {
   KVASIR_TRY(const auto ids, a.prompt.tokens(*model));
   KVASIR_TRY(const auto engine, Engine::create(model, a.engine.engine));
   KVASIR_TRY(auto session, engine->open_session(a.engine.session));
-  StepOutput out;
-  const Feed feed{.session = &session, .tokens = ids, .all_logits = true};
+  PassOutput out;
+  const Feed feed{.session = &session, .tokens = ids, .logits = Logits::all};
   KVASIR_CHECK(engine->step({&feed, 1}, &out));
+  if (out[0].error) return tl::unexpected(std::move(*out[0].error));
   const auto tokens = static_cast<int64_t>(ids.size()), vocab = static_cast<int64_t>(model->info().vocab);
-  if (!a.out.empty()) KVASIR_CHECK(write_npy_f32(a.out, out.logits, {tokens, vocab}));
-  const auto last = std::span(out.logits).last(static_cast<size_t>(vocab));
+  if (!a.out.empty()) KVASIR_CHECK(write_npy_f32(a.out, out[0].logits, {tokens, vocab}));
+  const auto last = out[0].logits.last(static_cast<size_t>(vocab));
   if (a.json)
     print_json({{"tokens", tokens},
                 {"vocab", vocab},

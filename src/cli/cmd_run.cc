@@ -172,10 +172,10 @@ Result<int> run_one(const Args& a, Engine& engine, Session& session, std::span<c
   KVASIR_TRY(GenerateOptions options, generate_options(a, engine.model()));
   bool started = false;
   if (!a.json)
-    options.on_text = [&](std::string_view piece) {
+    options.on_event = [&](size_t, const Event& event) {
       if (!started) std::fwrite(text.data(), 1, text.size(), stdout);  // only once the prompt has been accepted
       started = true;
-      std::fwrite(piece.data(), 1, piece.size(), stdout);
+      std::fwrite(event.text.data(), 1, event.text.size(), stdout);
       std::fflush(stdout);
       return std::ferror(stdout) == 0;
     };

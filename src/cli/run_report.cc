@@ -31,7 +31,7 @@ void print_stats(const Generation& g, const SamplingParams& p) {
   if (g.cached_tokens > 0) fmt::print(stderr, "reused      {} of them\n", g.cached_tokens);
   if (g.differs >= 0) fmt::print(stderr, "differs     from what was held at token {}\n", g.differs);
   fmt::print(stderr, "generated   {} tokens, {:.1f} tok/s, stopped by: {}\n", g.tokens.size(), s.decode_tok_s,
-             g.stop_reason);
+             stop_reason_name(g.stop_reason));
   fmt::print(stderr, "KV cache    {} bytes ({}, {} positions, K {}, V {}), predicted {}, peak {}, grown {} times\n",
              with_commas(c.bytes), c.layout, c.capacity, c.kv_type_k, c.kv_type_v, with_commas(c.predicted_bytes),
              with_commas(c.peak_bytes), c.growths);
@@ -58,7 +58,7 @@ nlohmann::json run_json(const Generation& g, const SamplingParams& p) {
                       {"waited", g.waited},
                       {"guessed", g.guessed},
                       {"accepted", g.accepted},
-                      {"stop_reason", g.stop_reason},
+                      {"stop_reason", stop_reason_name(g.stop_reason)},
                       {"receipt", g.receipt},
                       {"seed", p.seed},
                       {"stats", to_json(g.stats)}};

@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 
 #include "base/clock.h"
-#include "cache/layout.h"
 #include "token/continuation.h"
 
 namespace kvasir::cli {
@@ -96,10 +95,9 @@ GenerateOptions Talk::options_for(size_t asked) const {
 // In pieces, so that Ctrl-C need not wait for all of them. A cache that holds nothing would compute them again and
 // again.
 Result<void> Talk::feed(std::span<const int> ids) {
-  KVASIR_TRY(const LayoutInfo* layout, find_layout(session_.cache_stats().layout));
-  StepOutput out;
+  FeedOutput out;
   const auto piece = static_cast<size_t>(o_.piece);
-  while (layout->keeps && ids.size() - static_cast<size_t>(session_.pos()) > piece) {
+  while (!session_.recomputes() && ids.size() - static_cast<size_t>(session_.pos()) > piece) {
     if (o_.interrupted()) break;
     KVASIR_CHECK(engine_.prefill(session_, ids.subspan(static_cast<size_t>(session_.pos()), piece), &out));
   }
@@ -127,24 +125,20 @@ Result<Answer> Talk::ask(const std::string& line) {
   answer.differs = reuse.differs;
   answer.ttft_ms = (fed - start) * 1e3 + g.stats.ttft_ms;
   answer.decode_tok_s = g.stats.decode_tok_s;
-  answer.full = g.stop_reason == "length" && asked.size() + g.tokens.size() == static_cast<size_t>(session_.ctx());
+  answer.full =
+      g.stop_reason == StopReason::length && asked.size() + g.tokens.size() == static_cast<size_t>(session_.ctx());
   KVASIR_CHECK(keep(g));
   return answer;
 }
 
-// The session holds all but the token chosen last; where it is full of what --on-full recompute keeps, the half that
-// feeding that token would leave. What ends an answer is no part of it; of a token that reaches over
-// that end, its text before is.
+// The end of an answer is no part of it. A token that reaches over that end leaves its text before.
 Result<void> Talk::keep(const Generation& g) {
-  auto held = session_.tokens();
-  if (session_.pos() == session_.ctx()) held = held.last(held.size() / 2);
-  ids_.assign(held.begin(), held.end());
-  ids_.push_back(g.tokens.back());
+  ids_.assign(session_.tokens().begin(), session_.tokens().end());
   const auto& shared = engine_.model().tokenizer();
   const auto context = std::span<const int>(ids_).first(ids_.size() - std::min(ids_.size(), g.tokens.size()));
   size_t kept = g.tokens.size();
-  if (g.stop_reason == "eos") --kept;
-  if (g.stop_reason != "stop") {
+  if (g.stop_reason == StopReason::eos) --kept;
+  if (g.stop_reason != StopReason::stop) {
     ids_.resize(ids_.size() - (g.tokens.size() - kept));
     return {};
   }
@@ -160,7 +154,7 @@ Result<void> Talk::save(const std::string& path) {
   KVASIR_CHECK(begin());
   if (!ids_.empty()) {
     KVASIR_CHECK(engine_.reuse(session_, ids_));
-    StepOutput out;
+    FeedOutput out;
     KVASIR_CHECK(engine_.prefill(session_, std::span(ids_).subspan(static_cast<size_t>(session_.pos())), &out));
   }
   return session_.save(path);

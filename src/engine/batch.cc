@@ -6,8 +6,13 @@
 
 namespace kvasir {
 
-void Batch::add(size_t index, Session& session, Stream stream, std::unique_ptr<Session> own) {
-  members_.push_back({index, std::move(own), &session, std::move(stream), {}, false, {}});
+void Batch::add(size_t index, Task task) { members_.push_back({.index = index, .task = std::move(task)}); }
+
+// Gives its session's memory to others. The feed that was asked for is still to be run.
+void Batch::Member::wait() {
+  task.session->release();
+  if (!task.generator.generated().empty()) ++task.known.waited;
+  waits = true;
 }
 
 bool Batch::full() const {
@@ -32,24 +37,23 @@ void Batch::make_room() {
                      std::none_of(members_.begin(), members_.end(), [](const Member& m) { return m.runs(); });
   bool alone = true;  // none runs so far
   for (auto member = members_.begin(); member != members_.end(); ++member) {
-    if (member->stream.done() || (member->waits && !again)) continue;
-    if (!member->feed) member->feed = member->stream.next();
+    if (member->task.generator.done() || (member->waits && !again)) continue;
+    if (!member->feed) member->feed = member->task.generator.next(*member->task.session);
     auto room = room_for(member, alone);
     if (room) {
       member->waits = false;
       alone = false;
-    } else if (alone) {
+    } else if (alone || room.error().kind != Error::no_room) {
       member->error = std::move(room).error();
     } else if (!member->waits) {
-      member->stream.wait();
-      member->waits = true;
+      member->wait();
     }
   }
 }
 
 Result<void> Batch::room_for(Members::iterator member, bool alone) {
   auto room = engine_.make_room(*member->feed);
-  while (!room && (release_youngest_after(member) || (alone && release_idle())))
+  while (!room && room.error().kind == Error::no_room && (release_youngest_after(member) || (alone && release_idle())))
     room = engine_.make_room(*member->feed);
   return room;
 }
@@ -57,8 +61,8 @@ Result<void> Batch::room_for(Members::iterator member, bool alone) {
 bool Batch::release_youngest_after(Members::iterator member) {
   for (auto other = std::prev(members_.end()); other != member; --other) {
     if (!other->runs()) continue;
-    other->stream.wait();
-    return other->waits = true;
+    other->wait();
+    return true;
   }
   return false;
 }
@@ -76,7 +80,7 @@ bool Batch::release_idle() {
 void Batch::run(std::span<Member* const> running) {
   std::vector<Feed> feeds;
   for (const Member* member : running) feeds.push_back(*member->feed);
-  StepOutput out;
+  PassOutput out;
   auto done = engine_.step(feeds, &out);
   if (!done && running.size() > 1) {
     for (size_t i = 0; i < running.size(); ++i) run(running.subspan(i, 1));
@@ -86,27 +90,47 @@ void Batch::run(std::span<Member* const> running) {
     running[0]->error = std::move(done).error();
     return;
   }
-  std::span<const float> rest = out.logits;
-  for (Member* member : running) {
-    const size_t rows = member->feed->all_logits ? member->feed->tokens.size() : 1;
-    const size_t floats = rows * static_cast<size_t>(engine_.model().info().vocab);
-    if (auto taken = member->stream.take(rest.first(floats)); !taken) member->error = std::move(taken).error();
-    member->feed.reset();
-    rest = rest.subspan(floats);
+  take_all(running, out);
+}
+
+// Each generator chooses on a thread of its own; events are told in order afterwards.
+void Batch::take_all(std::span<Member* const> running, PassOutput& out) {
+  std::vector<Result<Event>> events(running.size());
+  engine_.in_parallel(running.size(), [&](size_t i) {
+    if (!out[i].error) events[i] = running[i]->task.generator.take(out[i].logits);
+  });
+  for (size_t i = 0; i < running.size(); ++i) {
+    Member& member = *running[i];
+    if (out[i].error) events[i] = tl::unexpected(std::move(*out[i].error));
+    if (auto told = tell(member.index, member.task, std::move(events[i])); !told)
+      member.error = std::move(told).error();
+    member.feed.reset();
   }
+}
+
+Result<void> Batch::take(size_t index, Task& task, std::span<const float> rows) {
+  return tell(index, task, task.generator.take(rows));
+}
+
+// The prompt is kept as soon as it is there, for others that wait for it.
+Result<void> Batch::tell(size_t index, Task& task, Result<Event> event) {
+  if (!event) return tl::unexpected(std::move(event).error());
+  if (task.generator.generated().size() == event->ids.size()) KVASIR_CHECK(task.keep(engine_));
+  if (on_event_ && !on_event_(index, *event)) task.generator.cancel();
+  return {};
 }
 
 void Batch::tell_done() {
   for (auto member = members_.begin(); member != members_.end();) {
-    if (!member->error && !member->stream.done()) {
+    if (!member->error && !member->task.generator.done()) {
       ++member;
       continue;
     }
     if (member->error)
       on_done_(member->index, tl::unexpected(std::move(*member->error)));
     else
-      on_done_(member->index, member->stream.finish());
-    if (member->own == nullptr) idle_.push_back(member->session);
+      on_done_(member->index, member->task.finish(engine_));
+    if (member->task.own == nullptr) idle_.push_back(member->task.session);
     member = members_.erase(member);
     somebody_is_done_ = true;
   }

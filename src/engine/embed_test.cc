@@ -16,9 +16,9 @@ using tiny::same_bits;
 
 std::vector<float> states(Opened& opened, const std::vector<int>& ids) {
   Session session = opened.session();
-  StepOutput out;
+  engine_test::Copied out;
   const Feed feed{.session = &session, .tokens = ids, .hidden = true};
-  EXPECT_TRUE(opened.engine().step({&feed, 1}, &out));
+  EXPECT_TRUE(engine_test::step(opened.engine(), {&feed, 1}, &out));
   return out.hidden;
 }
 
@@ -70,8 +70,8 @@ TEST(Embed, Refuses) {
   EXPECT_THAT(message_of(opened.engine().embed(session, tiny::ids(11))), AllOf(HasSubstr("11"), HasSubstr("10")));
   EXPECT_THAT(message_of(opened.engine().embed(session, std::vector<int>{99})), HasSubstr("99"));
   EXPECT_EQ(session.pos(), 0);
-  StepOutput out;
-  ASSERT_TRUE(opened.engine().prefill(session, tiny::ids(4), &out));
+  engine_test::Copied out;
+  ASSERT_TRUE(engine_test::prefill(opened.engine(), session, tiny::ids(4), &out));
   EXPECT_THAT(message_of(opened.engine().embed(session, tiny::ids(2))),
               AllOf(HasSubstr("mid-conversation"), HasSubstr("4")));
   EXPECT_EQ(session.pos(), 4) << "the conversation is kept";
@@ -87,23 +87,23 @@ TEST(Lockstep, ABatchOfThreeEqualsThreeSessionsInBits) {
       KVCache cache(m.layers, m.kv_heads, m.head_dim, 160, 3, &codec_f16());
       std::vector<Session> sessions;
       std::vector<int> prompt;
-      StepOutput out, one;
+      engine_test::Copied out, one;
       std::vector<float> expected;
       for (size_t b = 0; b < 3; ++b) {
         sessions.push_back(opened.session({.kv_type_k = "f16"}));
         const std::vector<int> ids = tiny::ids(60, b);
         prompt.insert(prompt.end(), ids.begin(), ids.end());
-        ASSERT_TRUE(opened.engine().prefill(sessions.back(), ids, &one));
+        ASSERT_TRUE(engine_test::prefill(opened.engine(), sessions.back(), ids, &one));
         expected.insert(expected.end(), one.logits.begin(), one.logits.end());
       }
-      ASSERT_TRUE(opened.engine().prefill(cache, prompt, &out));
+      ASSERT_TRUE(engine_test::prefill(opened.engine(), cache, prompt, &out));
       EXPECT_TRUE(same_bits(out.logits, expected));
       EXPECT_EQ(cache.seq_len(), 60);
       for (int step = 0; step < 8; ++step) {  // past the 64 positions that it starts with
         const std::vector<int> next = tiny::ids(3, 50 + static_cast<uint64_t>(step));
-        ASSERT_TRUE(opened.engine().decode_step(cache, next, &out));
+        ASSERT_TRUE(engine_test::decode_step(opened.engine(), cache, next, &out));
         for (size_t b = 0; b < 3; ++b) {
-          ASSERT_TRUE(opened.engine().prefill(sessions[b], {&next[b], 1}, &one));
+          ASSERT_TRUE(engine_test::prefill(opened.engine(), sessions[b], {&next[b], 1}, &one));
           EXPECT_TRUE(same_bits(std::span(out.logits).subspan(b * 50, 50), one.logits)) << step << " " << b;
         }
       }
@@ -115,22 +115,23 @@ TEST(Lockstep, ABatchOfThreeEqualsThreeSessionsInBits) {
 TEST(Lockstep, RefusalsKeepTheLength) {
   Opened opened(tiny::llama(), {.threads = 1, .prefill_chunk = 2});
   KVCache cache(2, 2, 8, 12, 2), wrong(2, 3, 8, 12, 2);
-  StepOutput out;
-  ASSERT_TRUE(opened.engine().prefill(cache, tiny::ids(10), &out));
+  engine_test::Copied out;
+  ASSERT_TRUE(engine_test::prefill(opened.engine(), cache, tiny::ids(10), &out));
   EXPECT_EQ(cache.seq_len(), 5);
   const auto refused = [&](const std::vector<int>& ids, auto matcher) {
-    EXPECT_THAT(message_of(opened.engine().prefill(cache, ids, &out)), matcher);
+    EXPECT_THAT(message_of(engine_test::prefill(opened.engine(), cache, ids, &out)), matcher);
     EXPECT_EQ(cache.seq_len(), 5);
   };
   refused({}, HasSubstr("0 tokens"));
   refused({1, 2, 3}, HasSubstr("3 tokens"));
   refused({1, 2, 3, 4, 5, 99}, HasSubstr("99"));  // in the second chunk
   refused(tiny::ids(16), AllOf(HasSubstr("13"), HasSubstr("12")));
-  EXPECT_THAT(message_of(opened.engine().decode_step(cache, tiny::ids(3), &out)), HasSubstr("3 tokens for 2"));
-  EXPECT_THAT(message_of(opened.engine().prefill(wrong, tiny::ids(2), &out)),
+  EXPECT_THAT(message_of(engine_test::decode_step(opened.engine(), cache, tiny::ids(3), &out)),
+              HasSubstr("3 tokens for 2"));
+  EXPECT_THAT(message_of(engine_test::prefill(opened.engine(), wrong, tiny::ids(2), &out)),
               AllOf(HasSubstr("3 KV heads"), HasSubstr("2 of 8")));
   cache.clear();
-  ASSERT_TRUE(opened.engine().prefill(cache, tiny::ids(4, 3), &out));
+  ASSERT_TRUE(engine_test::prefill(opened.engine(), cache, tiny::ids(4, 3), &out));
   const std::vector<int> both = tiny::ids(4, 3);
   EXPECT_TRUE(same_bits(std::span(out.logits).subspan(50), opened.fresh({both.begin() + 2, both.end()})));
 }

@@ -1,4 +1,4 @@
-// Steps: which tokens are fed to which pass. Sessions are in session.cc.
+// Engines: their memory, sessions that they open, passes and steps. Which tokens share a pass is feeding.cc's.
 #include <kvasir/engine.h>
 
 #include <algorithm>
@@ -9,6 +9,7 @@
 #include "arch/footprint.h"
 #include "base/system.h"
 #include "engine/engine_impl.h"
+#include "engine/feeding.h"
 #include "engine/memory_plan.h"
 #include "engine/session_shape.h"
 
@@ -19,7 +20,8 @@ Engine::~Engine() = default;
 
 Result<std::unique_ptr<Engine>> Engine::create(std::shared_ptr<const Model> model, const EngineOptions& options) {
   if (options.prefill_chunk < 1)
-    return fail(fmt::format("a prefill chunk of {} tokens", options.prefill_chunk), "--prefill-chunk", "1 or more");
+    return fail(Error::bad_argument, fmt::format("a prefill chunk of {} tokens", options.prefill_chunk),
+                "EngineOptions::prefill_chunk", "1 or more");
   std::unique_ptr<Engine> engine(new Engine);
   engine->impl_ = std::make_unique<EngineImpl>();
   engine->impl_->network = &model->network();
@@ -38,11 +40,15 @@ Result<void> EngineImpl::plan_memory(Budget& budget, int prefill_chunk) {
   chunk = budgeted_chunk(c, std::min(prefill_chunk, c.max_ctx), compute->threads(), budget.bytes());
   const size_t bytes = activation_bytes(c, chunk, compute->threads());
   KVASIR_TRY(share, budget.take(bytes, "activations", fmt::format("passes of {} tokens need", chunk),
-                                "a smaller --prefill-chunk or fewer --threads"));
+                                "a smaller EngineOptions::prefill_chunk or fewer EngineOptions::threads"));
   return {};
 }
 
+int Engine::pass_tokens() const { return impl_->chunk; }
 int Engine::threads() const { return impl_->compute->threads(); }
+void Engine::in_parallel(size_t n, const std::function<void(size_t)>& f) {
+  impl_->compute->pool().run(static_cast<int>(n), [&](int i, int) { f(static_cast<size_t>(i)); });
+}
 std::string Engine::cpu() const { return impl_->compute->kernels().name; }
 
 Result<Session> Engine::open_session(const SessionOptions& options) const {
@@ -64,32 +70,19 @@ Result<Session> Engine::open_session(const LayoutInfo& layout, const SessionOpti
   return session;
 }
 
-Result<void> Engine::step(std::span<const Feed> feeds, StepOutput* out) {
-  std::vector<const Session*> sessions;
-  for (const Feed& feed : feeds) {
-    sessions.push_back(feed.session);
-    if (feed.tokens.empty()) return fail("no tokens to feed", "prompt", "a prompt that is not empty");
-    KVASIR_CHECK(model_->check_ids(feed.tokens, "prompt"));
-    const size_t end = feed.session->tokens_.size() + feed.tokens.size();
-    if (end > static_cast<size_t>(feed.session->ctx_))
-      return fail(fmt::format("{} tokens do not fit the context of {}", end, feed.session->ctx_), "prompt",
-                  "a shorter prompt or a larger --ctx");
-  }
-  std::sort(sessions.begin(), sessions.end());
-  if (std::adjacent_find(sessions.begin(), sessions.end()) != sessions.end())
-    return fail("a session is fed twice in one step", "batch", "one feed a session, with all its tokens");
-  std::vector<int> before;
-  for (const Feed& feed : feeds) {
-    before.push_back(feed.session->pos());
-    feed.session->tokens_.insert(feed.session->tokens_.end(), feed.tokens.begin(), feed.tokens.end());
-  }
-  auto done = impl_->run_passes(feeds, before, out);
-  for (size_t i = 0; i < feeds.size(); ++i) {
-    Session& session = *feeds[i].session;
-    if (!done) session.take_back(before[i]);
-    session.cache_->end_step();
-  }
-  return done;
+Result<void> Engine::pass(std::span<const Feed> feeds, PassOutput* out) {
+  KVASIR_CHECK(Feeding::check(*model_, feeds));
+  const size_t tokens = Feeding::tokens_to_compute(feeds),
+               most = std::max<size_t>(feeds.size(), static_cast<size_t>(impl_->chunk));
+  if (tokens > most)
+    return fail(Error::too_long, fmt::format("{} tokens to compute, a pass takes {}", tokens, most), "Feed::tokens",
+                "fewer tokens at once, or Engine::step()");
+  return Feeding(*impl_, feeds).run(out);
+}
+
+Result<void> Engine::step(std::span<const Feed> feeds, PassOutput* out) {
+  KVASIR_CHECK(Feeding::check(*model_, feeds));
+  return Feeding(*impl_, feeds).run(out);
 }
 
 Result<void> Engine::make_room(const Feed& feed) {
@@ -102,99 +95,22 @@ Result<void> Engine::make_room(const Feed& feed) {
   return {};
 }
 
-Result<void> Engine::prefill(Session& session, std::span<const int> tokens, StepOutput* out) {
+Result<void> Engine::prefill(Session& session, std::span<const int> tokens, FeedOutput* out) {
   const Feed feed{&session, tokens};
-  return step({&feed, 1}, out);
+  PassOutput all;
+  KVASIR_CHECK(step({&feed, 1}, &all));
+  if (all[0].error) return tl::unexpected(std::move(*all[0].error));
+  *out = std::move(all[0]);
+  return {};
 }
 
-Result<void> Engine::decode_step(std::span<Session* const> sessions, std::span<const int> tokens, StepOutput* out) {
+Result<void> Engine::decode_step(std::span<Session* const> sessions, std::span<const int> tokens, PassOutput* out) {
   if (sessions.size() != tokens.size())
-    return fail(fmt::format("{} tokens for {} sessions", tokens.size(), sessions.size()), "decode_step");
+    return fail(Error::bad_argument, fmt::format("{} tokens for {} sessions", tokens.size(), sessions.size()),
+                "decode_step");
   std::vector<Feed> feeds;
   for (size_t b = 0; b < sessions.size(); ++b) feeds.push_back({sessions[b], tokens.subspan(b, 1)});
   return step(feeds, out);
-}
-
-// ---- passes -----------------------------------------------------------------------------------------------------
-
-// What a cache does not cover is fed again, which for a layout that forgets is everything. Every session has one token
-// in the pass at least; those that have more to feed take, in order, what the chunk has room for.
-std::vector<BatchItem> EngineImpl::next_items(std::span<const Feed> feeds, std::span<const int> before,
-                                              std::vector<size_t>* owners) {
-  std::vector<BatchItem> items;
-  owners->clear();
-  int room = std::max(0, chunk - static_cast<int>(feeds.size()));
-  for (size_t i = 0; i < feeds.size(); ++i) {
-    const Session& session = *feeds[i].session;
-    const Layout& cache = *session.cache_;
-    const int most = cache.info().forgets ? std::min(1 + room, cache.shape().lookahead) : 1 + room;
-    const int first = cache.coverage(), n = std::min(session.pos() - first, most);
-    if (n == 0) continue;
-    room -= n - 1;
-    const int wanted = feeds[i].all_logits ? before[i] : session.pos() - 1;
-    items.push_back({session.cache_.get(), first,
-                     session.tokens().subspan(static_cast<size_t>(first), static_cast<size_t>(n)),
-                     std::clamp(wanted - first, 0, n)});
-    owners->push_back(i);
-  }
-  return items;
-}
-
-namespace {
-
-std::vector<float> joined(const std::vector<std::vector<float>>& parts) {
-  std::vector<float> all;
-  for (const auto& part : parts) all.insert(all.end(), part.begin(), part.end());
-  return all;
-}
-
-}  // namespace
-
-// All memory that the step needs, before any of it runs: a long prompt grows its cache once, and a step that does not
-// fit changes nothing.
-Result<void> EngineImpl::reserve(std::span<const Feed> feeds) {
-  std::vector<std::unique_ptr<Layout::Plan>> plans;
-  for (const Feed& feed : feeds) {
-    Session& session = *feed.session;
-    if (session.share_ == nullptr) KVASIR_CHECK(session.promise(session.cache_->info(), session.cache_->shape()));
-    KVASIR_TRY(auto plan, feed.session->cache_->plan(feed.session->pos()));
-    plans.push_back(std::move(plan));
-  }
-  for (size_t i = 0; i < feeds.size(); ++i) {
-    Session& session = *feeds[i].session;
-    session.cache_->apply(std::move(plans[i]));
-    session.reached_ = std::max(session.reached_, session.pos());
-  }
-  return {};
-}
-
-Result<void> EngineImpl::run_passes(std::span<const Feed> feeds, std::span<const int> before, StepOutput* out) {
-  KVASIR_CHECK(reserve(feeds));
-  std::vector<std::vector<float>> logits(feeds.size()), hidden(feeds.size());
-  std::vector<size_t> owners;
-  const std::ptrdiff_t vocab = network->config().vocab, channels = network->config().hidden;
-  Network::Options options;
-  for (const Feed& feed : feeds) options.hidden |= feed.hidden;
-  for (auto items = next_items(feeds, before, &owners); !items.empty(); items = next_items(feeds, before, &owners)) {
-    Network::Output pass;
-    KVASIR_CHECK(network->forward(items, *compute, workspace, options, &pass));
-    auto logits_row = pass.logits.begin(), state = pass.hidden.begin();
-    for (size_t i = 0; i < items.size(); ++i) {
-      const size_t owner = owners[i];
-      const int n = static_cast<int>(items[i].tokens.size());
-      const auto logits_end = logits_row + (n - items[i].wanted_from) * vocab;
-      logits[owner].insert(logits[owner].end(), logits_row, logits_end);
-      logits_row = logits_end;
-      if (!options.hidden) continue;
-      // Positions before the feed's own are here only because the cache had forgotten them.
-      const int own = feeds[owner].hidden ? std::clamp(before[owner] - items[i].first, 0, n) : n;
-      hidden[owner].insert(hidden[owner].end(), state + own * channels, state + n * channels);
-      state += n * channels;
-    }
-  }
-  out->logits = joined(logits);
-  out->hidden = joined(hidden);
-  return {};
 }
 
 }  // namespace kvasir

@@ -1,36 +1,44 @@
-// The engine's insides: threads, scratch memory and the loop of passes behind a step.
+// The engine's insides: threads, scratch memory, the rows of its last pass. How feeds become passes is feeding.h's.
 #pragma once
 
 #include <memory>
-#include <span>
-#include <vector>
 
 #include <kvasir/engine.h>
 
 #include "arch/network.h"
 #include "base/budget.h"
+#include "base/buffer.h"
 #include "cache/share/prefix_tree.h"
 
 namespace kvasir {
+
+/// Floats that are kept from call to call, and never shrink.
+class RowBuffer {
+ public:
+  /// Contents are lost where it grows. Errors: no memory.
+  Result<void> reserve(size_t floats) {
+    if (floats * sizeof(float) <= buffer_.bytes()) return {};
+    buffer_ = {};  // first, so that the two are never there together
+    KVASIR_TRY(buffer_, Buffer::allocate(floats * sizeof(float), Owner::activations));
+    return {};
+  }
+  float* data() const { return reinterpret_cast<float*>(buffer_.data()); }
+
+ private:
+  Buffer buffer_;
+};
 
 struct EngineImpl {
   BudgetSharePtr share;  // of activations
   const Network* network = nullptr;
   std::unique_ptr<Compute> compute;
   Workspace workspace;
+  RowBuffer logits, hidden;              // what the last pass or step gave
   std::shared_ptr<PrefixTree> prefixes;  // null without prefix_ram
   int chunk = 0;
 
   /// Chooses the chunk and takes its memory from the budget.
   Result<void> plan_memory(Budget& budget, int prefill_chunk);
-  /// Feeds what the sessions' caches do not cover, chunk by chunk. `before[i]` is where feed i's own tokens begin.
-  Result<void> run_passes(std::span<const Feed> feeds, std::span<const int> before, StepOutput* out);
-
- private:
-  Result<void> reserve(std::span<const Feed> feeds);
-  /// The next chunk of every session that lacks positions, and which feed each belongs to.
-  std::vector<BatchItem> next_items(std::span<const Feed> feeds, std::span<const int> before,
-                                    std::vector<size_t>* owners);
 };
 
 }  // namespace kvasir

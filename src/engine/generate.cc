@@ -11,53 +11,44 @@
 #include "engine/batch.h"
 
 namespace kvasir {
-namespace {
-
-GenerateOptions silent(GenerateOptions options) {
-  options.on_text = nullptr;
-  return options;
-}
-
-}  // namespace
-
 Result<Generation> generate(Engine& engine, Session& session, std::span<const int> prompt,
                             const GenerateOptions& options) {
-  KVASIR_TRY(Stream stream, Stream::open(engine, session, prompt, options));
+  KVASIR_TRY(Task task, Task::begin(engine, session, prompt, options));
   Result<Generation> result = Generation{};
-  Batch batch(engine, [&result](size_t, Result<Generation>&& done) { result = std::move(done); });
-  batch.add(0, session, std::move(stream));
+  Batch batch(engine, options.on_event, [&result](size_t, Result<Generation>&& done) { result = std::move(done); });
+  batch.add(0, std::move(task));
   while (batch.size() > 0) batch.step();
   return result;
 }
 
 Result<std::vector<Generation>> generate_samples(Engine& engine, Session& session, std::span<const int> prompt,
-                                                 int samples, const GenerateOptions& asked) {
-  if (samples < 1) return fail(fmt::format("{} samples", samples), "--samples", "1 or more");
-  const GenerateOptions options = silent(asked);
-  KVASIR_TRY(Stream first, Stream::open(engine, session, prompt, options));
-  StepOutput out;
-  KVASIR_CHECK(engine.prefill(session, first.prompt(), &out));
-  std::vector<std::pair<std::unique_ptr<Session>, Stream>> others;
-  for (int choice = 1; choice < samples; ++choice) {
-    KVASIR_TRY(Session fork, session.fork());
-    auto own = std::make_unique<Session>(std::move(fork));
-    Stream stream = first.forked(*own, choice);
-    others.emplace_back(std::move(own), std::move(stream));
-  }
+                                                 int samples, const GenerateOptions& options) {
+  if (samples < 1)
+    return fail(Error::bad_argument, fmt::format("{} samples", samples), "generate_samples::samples", "1 or more");
   std::vector<Generation> all(static_cast<size_t>(samples));
   std::optional<Error> error;
-  Batch batch(engine, [&](size_t sample, Result<Generation>&& done) {
+  Batch batch(engine, options.on_event, [&](size_t sample, Result<Generation>&& done) {
     if (done)
       all[sample] = std::move(*done);
     else if (!error)
       error = std::move(done).error();
   });
-  KVASIR_CHECK(first.take(out.logits));
-  batch.add(0, session, std::move(first));
-  for (auto& [own, stream] : others) {
-    KVASIR_CHECK(stream.take(out.logits));
-    Session& its = *own;
-    batch.add(batch.size(), its, std::move(stream), std::move(own));
+  std::vector<Task> tasks;
+  KVASIR_TRY(Task first, Task::begin(engine, session, prompt, options));
+  tasks.push_back(std::move(first));
+  const Feed feed = tasks[0].generator.next(session);
+  PassOutput out;
+  KVASIR_CHECK(engine.step({&feed, 1}, &out));
+  if (out[0].error) return tl::unexpected(std::move(*out[0].error));
+  for (int choice = 1; choice < samples; ++choice) {
+    KVASIR_TRY(Session fork, session.fork());
+    auto own = std::make_unique<Session>(std::move(fork));
+    Generator generator = tasks[0].generator.fork(choice, *own);
+    tasks.push_back({std::move(generator), own.get(), &options, tasks[0].known, std::move(own)});
+  }
+  for (size_t i = 0; i < tasks.size(); ++i) {
+    KVASIR_CHECK(batch.take(i, tasks[i], out[0].logits));
+    batch.add(i, std::move(tasks[i]));
   }
   while (batch.size() > 0) batch.step();
   if (error) return tl::unexpected(std::move(*error));
@@ -76,7 +67,8 @@ class Sessions {
     if (spare_ != nullptr) return std::move(spare_);
     KVASIR_TRY(auto session, engine_.open_session(options_));
     if (ctx_ != 0 && session.ctx() < ctx_)
-      return fail(fmt::format("a context of {} positions is left, of {}", session.ctx(), ctx_), "batch");
+      return fail(Error::no_room, fmt::format("a context of {} positions is left, of {}", session.ctx(), ctx_),
+                  "batch");
     ctx_ = session.ctx();
     if (!options_.slide) options_.ctx = ctx_;  // a window that slides is made of what was asked for
     return std::make_unique<Session>(std::move(session));
@@ -97,33 +89,33 @@ class Sessions {
 }  // namespace
 
 Result<void> generate_batch(Engine& engine, const SessionOptions& session, std::span<const std::vector<int>> prompts,
-                            int batch_size, const GenerateOptions& asked, const OnDone& on_done) {
-  if (batch_size < 1) return fail(fmt::format("{} sequences in a batch", batch_size), "--batch", "1 or more");
-  const GenerateOptions options = silent(asked);
-  KVASIR_CHECK(Stream::check(engine.model(), options));
+                            int batch_size, const GenerateOptions& options, const OnDone& on_done) {
+  if (batch_size < 1)
+    return fail(Error::bad_argument, fmt::format("{} sequences in a batch", batch_size), "generate_batch::batch",
+                "1 or more");
+  KVASIR_CHECK(Generator::check(engine.model(), options));
   Sessions sessions(engine, session);
   KVASIR_TRY(const int ctx, sessions.ctx());
   std::deque<size_t> next;  // prompts that nothing is known against
   for (size_t i = 0; i < prompts.size(); ++i) {
-    if (auto good = Stream::check(engine.model(), prompts[i], 0, ctx))
+    if (auto good = check_prompt(engine.model(), prompts[i], 0, ctx))
       next.push_back(i);
     else
       on_done(i, tl::unexpected(std::move(good).error()));
   }
-  Batch batch(engine, on_done);
+  Batch batch(engine, options.on_event, on_done);
   while (!next.empty() || batch.size() > 0) {
     while (!next.empty() && batch.size() < static_cast<size_t>(batch_size) && !batch.full()) {
       auto own = sessions.open();
-      if (!own && batch.size() > 0) break;  // there is room when one of them is done
+      if (!own && own.error().kind == Error::no_room && batch.size() > 0) break;  // there is room when one is done
       const size_t prompt = next.front();
       next.pop_front();
-      auto stream =
-          own ? Stream::open(engine, **own, prompts[prompt], options) : tl::unexpected(std::move(own).error());
-      if (stream) {
-        Session& its = **own;
-        batch.add(prompt, its, std::move(*stream), std::move(*own));
+      auto task = own ? Task::begin(engine, **own, prompts[prompt], options) : tl::unexpected(std::move(own).error());
+      if (task) {
+        task->own = std::move(*own);
+        batch.add(prompt, std::move(*task));
       } else {
-        on_done(prompt, tl::unexpected(std::move(stream).error()));
+        on_done(prompt, tl::unexpected(std::move(task).error()));
       }
     }
     batch.step();

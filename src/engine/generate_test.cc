@@ -25,11 +25,12 @@ TEST(Generate, StopsAtTheNumberOfTokens) {
     Session session = opened.session();
     const auto g = generate(opened.engine(), session, tiny::ids(5), greedy_tokens(n));
     ASSERT_TRUE(g) << message_of(g);
-    EXPECT_EQ(g->stop_reason, "length");
+    EXPECT_EQ(g->stop_reason, StopReason::length);
     EXPECT_EQ(g->tokens.size(), static_cast<size_t>(n));
     EXPECT_EQ(g->prompt_tokens, 5);
     EXPECT_EQ(g->receipt, "") << "not asked for";
-    EXPECT_EQ(session.pos(), 5 + n - 1) << "the last token is not fed";
+    EXPECT_EQ(session.pos(), 5 + n);
+    EXPECT_EQ(session.computed(), 5 + n - 1) << "the last token is for the next pass";
   }
 }
 
@@ -40,7 +41,7 @@ TEST(Generate, StopsAtTheContext) {
     EXPECT_EQ(session.ctx(), ctx == 0 ? 160 : ctx);
     const auto g = generate(opened.engine(), session, tiny::ids(5), greedy_tokens(-1));
     ASSERT_TRUE(g) << message_of(g);
-    EXPECT_EQ(g->stop_reason, "length");
+    EXPECT_EQ(g->stop_reason, StopReason::length);
     EXPECT_EQ(static_cast<int>(g->tokens.size()), session.ctx() - 5 + 1) << "one more than fits is known";
     EXPECT_EQ(session.pos(), session.ctx());
   }
@@ -75,7 +76,7 @@ TEST(Generate, StopsAtEndOfText) {
   Session until = opened.session(), past = opened.session();
   const auto ended = generate(opened.engine(), until, prompt, options);
   ASSERT_TRUE(ended);
-  EXPECT_EQ(ended->stop_reason, "eos");
+  EXPECT_EQ(ended->stop_reason, StopReason::eos);
   EXPECT_EQ(ended->tokens,
             std::vector<int>(all->tokens.begin(), all->tokens.begin() + static_cast<std::ptrdiff_t>(first) + 1));
   const auto ignored = generate(opened.engine(), past, prompt, greedy_tokens(20));
@@ -87,21 +88,23 @@ TEST(Generate, StreamsTheTextInWholeCharacters) {
   Opened tales("tales");
   Session session = tales.session();
   std::vector<std::string> pieces;
+  std::vector<int> streamed;
   GenerateOptions options = greedy_tokens(40);
-  options.on_text = [&](std::string_view text) {
-    pieces.emplace_back(text);
+  options.on_event = [&](size_t sequence, const Event& event) {
+    EXPECT_EQ(sequence, 0u);
+    pieces.emplace_back(event.text);
+    streamed.insert(streamed.end(), event.ids.begin(), event.ids.end());
+    EXPECT_EQ(event.stop.has_value(), streamed.size() == 40);
     return true;
   };
   const auto g = generate(tales.engine(), session, story(tales), options);
   ASSERT_TRUE(g) << message_of(g);
   std::string joined;
-  for (const std::string& piece : pieces) {
-    EXPECT_FALSE(piece.empty());
-    joined += piece;
-  }
+  for (const std::string& piece : pieces) joined += piece;
+  EXPECT_EQ(streamed, g->tokens);
   EXPECT_EQ(joined, g->text);
   EXPECT_EQ(*tales.model().tokenizer()->decode(g->tokens), g->text);
-  EXPECT_GT(pieces.size(), 10u);
+  EXPECT_EQ(pieces.size(), 40u) << "an event a token";
 }
 
 TEST(Generate, StopStringsEndTheTextBeforeThem) {
@@ -114,14 +117,14 @@ TEST(Generate, StopStringsEndTheTextBeforeThem) {
     GenerateOptions options = greedy_tokens(40);
     options.stop = {"\x01 never \x02", stop};
     std::string shown;
-    options.on_text = [&](std::string_view text) {
-      shown += text;
+    options.on_event = [&](size_t, const Event& event) {
+      shown += event.text;
       return true;
     };
     Session again = tales.session();
     const auto g = generate(tales.engine(), again, story(tales), options);
     ASSERT_TRUE(g);
-    EXPECT_EQ(g->stop_reason, "stop");
+    EXPECT_EQ(g->stop_reason, StopReason::stop);
     EXPECT_EQ(g->text, all->text.substr(0, all->text.find(stop)));
     EXPECT_EQ(shown, g->text);
     EXPECT_LT(g->tokens.size(), 40u);
@@ -134,10 +137,10 @@ TEST(Generate, TheCallerCanCancel) {
     Session session = tales.session();
     int seen = 0;
     GenerateOptions options = greedy_tokens(60);
-    options.on_text = [&](std::string_view) { return ++seen < pieces; };
+    options.on_event = [&](size_t, const Event&) { return ++seen < pieces; };
     const auto g = generate(tales.engine(), session, story(tales), options);
     ASSERT_TRUE(g);
-    EXPECT_EQ(g->stop_reason, "cancelled");
+    EXPECT_EQ(g->stop_reason, StopReason::cancelled);
     EXPECT_EQ(seen, pieces) << "not called again";
     EXPECT_LT(g->tokens.size(), 60u);
   }
@@ -146,24 +149,25 @@ TEST(Generate, TheCallerCanCancel) {
 TEST(Generate, RefusalsLeaveTheSessionAsItWas) {
   Opened opened(tiny::llama());
   Session session = opened.session({.ctx = 20});
-  StepOutput out;
+  engine_test::Copied out;
   const std::vector<int> typed = tiny::ids(8), more = tiny::ids(3, 1);
-  ASSERT_TRUE(opened.engine().prefill(session, typed, &out));
+  ASSERT_TRUE(engine_test::prefill(opened.engine(), session, typed, &out));
   const auto refused = [&](std::span<const int> prompt, const GenerateOptions& options, auto matcher) {
     EXPECT_THAT(message_of(generate(opened.engine(), session, prompt, options)), matcher);
     EXPECT_EQ(tokens_of(session), typed);
   };
-  refused({}, greedy_tokens(3), HasSubstr("empty"));
   refused(tiny::ids(13), greedy_tokens(3), AllOf(HasSubstr("21"), HasSubstr("20")));
-  refused(more, greedy_tokens(0), AllOf(HasSubstr("0 tokens"), HasSubstr("-n")));
+  refused(more, greedy_tokens(0), AllOf(HasSubstr("0 tokens"), HasSubstr("GenerateOptions::max_tokens")));
   refused(more, greedy_tokens(-2), HasSubstr("-2"));
   refused(std::vector<int>{1, 50}, greedy_tokens(3), AllOf(HasSubstr("50"), HasSubstr("id")));
   GenerateOptions hot = greedy_tokens(3);
   hot.sampling.temperature = 101;
-  refused(more, hot, HasSubstr("--temp"));
+  refused(more, hot, HasSubstr("temp"));
   std::vector<int> whole = typed;
   whole.insert(whole.end(), more.begin(), more.end());
-  ASSERT_TRUE(opened.engine().prefill(session, more, &out));
+  ASSERT_TRUE(engine_test::prefill(opened.engine(), session, more, &out));
+  Session empty = opened.session();
+  EXPECT_THAT(message_of(generate(opened.engine(), empty, {}, greedy_tokens(3))), HasSubstr("empty"));
   EXPECT_TRUE(same_bits(out.logits, opened.fresh(whole))) << "and it goes on as if nothing had been asked";
 }
 
@@ -187,15 +191,13 @@ TEST(Generate, ContinuesAConversation) {
   Session session = opened.session();
   const auto first = generate(opened.engine(), session, tiny::ids(70), greedy_tokens(5));
   ASSERT_TRUE(first);
-  std::vector<int> reply{first->tokens.back()};
-  const std::vector<int> words = tiny::ids(9, 4);
-  reply.insert(reply.end(), words.begin(), words.end());
+  const std::vector<int> reply = tiny::ids(9, 4);
   std::vector<int> whole = tokens_of(session);
   whole.insert(whole.end(), reply.begin(), reply.end());
   const auto second = generate(opened.engine(), session, reply, greedy_tokens(6));
   ASSERT_TRUE(second);
-  EXPECT_EQ(second->cached_tokens, 74);
-  EXPECT_EQ(second->prompt_tokens, 10);
+  EXPECT_EQ(second->cached_tokens, 75);
+  EXPECT_EQ(second->prompt_tokens, 9);
   Session fresh = opened.session();
   const auto expected = generate(opened.engine(), fresh, whole, greedy_tokens(6));
   ASSERT_TRUE(expected);

@@ -17,11 +17,11 @@ std::vector<float> steps(int threads, const SessionOptions& options) {
   model.edit_config("\"max_position_embeddings\":160", "\"max_position_embeddings\":600");
   Opened opened(model, {.threads = threads, .prefill_chunk = 96});
   Session session = opened.session(options);
-  StepOutput out;
+  engine_test::Copied out;
   std::vector<float> all;
-  EXPECT_TRUE(opened.engine().prefill(session, tiny::ids(kPrompt), &out));
+  EXPECT_TRUE(engine_test::prefill(opened.engine(), session, tiny::ids(kPrompt), &out));
   for (int id : tiny::ids(kSteps, 5)) {
-    const auto done = opened.engine().prefill(session, {&id, 1}, &out);
+    const auto done = engine_test::prefill(opened.engine(), session, {&id, 1}, &out);
     EXPECT_TRUE(done) << message_of(done);
     all.insert(all.end(), out.logits.begin(), out.logits.end());
   }

@@ -110,15 +110,15 @@ TEST(MemoryPlan, ActivationsStayWithinTheirPromise) {
     options.ctx = 700;
     std::vector<Session> sessions;
     for (int i = 0; i < 3; ++i) sessions.push_back(std::move(*(*engine)->open_session(options)));
-    StepOutput out;
+    engine_test::Copied out;
     const std::vector<int> prompt = tiny::ids(600), next{7};
     for (Session& session : sessions) {
-      ASSERT_TRUE((*engine)->prefill(session, prompt, &out));
-      ASSERT_TRUE((*engine)->prefill(session, next, &out));
+      ASSERT_TRUE(engine_test::prefill(*(*engine), session, prompt, &out));
+      ASSERT_TRUE(engine_test::prefill(*(*engine), session, next, &out));
     }
     std::vector<Session*> all;
     for (Session& session : sessions) all.push_back(&session);
-    ASSERT_TRUE((*engine)->decode_step(all, std::vector<int>{1, 2, 3}, &out));
+    ASSERT_TRUE(engine_test::decode_step(*(*engine), all, std::vector<int>{1, 2, 3}, &out));
     const size_t held = live_bytes(Owner::activations) - before, pass = activation_bytes(c, 50, threads);
     EXPECT_LE(held, pass + sessions.size() * sequence_bytes(c, 700)) << threads;
     EXPECT_GE(held, pass / 2) << "a promise of far more than is needed keeps sequences out";

@@ -18,8 +18,8 @@ XXH128_hash_t link(XXH128_hash_t before, std::span<const std::byte> bytes) {
 
 }  // namespace
 
-Result<Receipt> Receipt::start(const Engine& engine, const CacheStats& cache, std::span<const int> prompt) {
-  KVASIR_TRY(const std::string fingerprint, engine.model().fingerprint());
+Result<Receipt> Receipt::start(const Model& model, const CacheStats& cache, std::span<const int> prompt) {
+  KVASIR_TRY(const std::string fingerprint, model.fingerprint());
   const std::string setting =
       fmt::format("kvasir receipt\nnumerics {}\nmodel {}\nkv {} {}\nwindow {}\nprompt {}\n", kNumericsVersion,
                   fingerprint, cache.kv_type_k, cache.kv_type_v, cache.window, prompt.size());

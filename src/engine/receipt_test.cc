@@ -83,13 +83,13 @@ TEST(Receipt, OfAGenerationIsTheChainOfItsLogits) {
       ASSERT_TRUE(g) << message_of(g);
       receipts.insert(g->receipt);
       Session again = opened.session();
-      StepOutput out;
-      ASSERT_TRUE(opened.engine().prefill(again, prompt, &out));
+      engine_test::Copied out;
+      ASSERT_TRUE(engine_test::prefill(opened.engine(), again, prompt, &out));
       auto chain = Receipt::start(opened.engine(), again.cache_stats(), prompt);
       ASSERT_TRUE(chain);
       for (int id : g->tokens) {
         chain->add(out.logits, id);
-        ASSERT_TRUE(opened.engine().prefill(again, {&id, 1}, &out));
+        ASSERT_TRUE(engine_test::prefill(opened.engine(), again, {&id, 1}, &out));
       }
       EXPECT_EQ(chain->hex(), g->receipt);
     }
@@ -102,8 +102,8 @@ TEST(Receipt, ReuseDoesNotChangeIt) {
   const std::vector<int> all = tiny::ids(20), head(all.begin(), all.begin() + 13), tail(all.begin() + 13, all.end());
   const GenerateOptions options = with_receipt(greedy_tokens(5));
   Session whole = opened.session(), parts = opened.session();
-  StepOutput out;
-  ASSERT_TRUE(opened.engine().prefill(parts, head, &out));
+  engine_test::Copied out;
+  ASSERT_TRUE(engine_test::prefill(opened.engine(), parts, head, &out));
   const auto a = generate(opened.engine(), whole, all, options), b = generate(opened.engine(), parts, tail, options);
   ASSERT_TRUE(a && b);
   EXPECT_EQ(a->receipt, b->receipt);

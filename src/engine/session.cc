@@ -62,6 +62,19 @@ Result<void> Session::truncate(int length) {
   return {};
 }
 
+int Session::computed() const { return cache_->coverage(); }
+bool Session::recomputes() const { return !cache_->info().keeps; }
+
+Result<void> Session::append(std::span<const int> tokens) {
+  if (tokens.size() > static_cast<size_t>(ctx_ - pos()))
+    return fail(Error::too_long,
+                fmt::format("{} tokens do not fit the context of {}", tokens_.size() + tokens.size(), ctx_), "session",
+                "a shorter text or a larger SessionOptions::ctx");
+  KVASIR_CHECK(model_->check_ids(tokens, "session"));
+  tokens_.insert(tokens_.end(), tokens.begin(), tokens.end());
+  return {};
+}
+
 void Session::take_back(int length) {
   if (truncate(length)) return;
   (void)cache_->truncate(0);

@@ -15,8 +15,8 @@ namespace {
 using namespace engine_test;
 
 std::vector<float> logits_after(Opened& opened, Session& session, std::span<const int> ids) {
-  StepOutput out;
-  const auto done = opened.engine().prefill(session, ids, &out);
+  engine_test::Copied out;
+  const auto done = engine_test::prefill(opened.engine(), session, ids, &out);
   EXPECT_TRUE(done) << message_of(done);
   return out.logits;
 }

@@ -26,8 +26,8 @@ TEST(Session, MemoryIsAsPredictedAfterAStepThatFailed) {
     Session session = opened.session({.layout = layout});
     std::vector<int> bad = tiny::ids(130);
     bad.back() = opened.model().info().vocab;
-    StepOutput out;
-    EXPECT_FALSE(opened.engine().prefill(session, bad, &out));
+    engine_test::Copied out;
+    EXPECT_FALSE(engine_test::prefill(opened.engine(), session, bad, &out));
     EXPECT_EQ(session.pos(), 0);
     EXPECT_EQ(session.cache_stats().bytes, session.cache_stats().predicted_bytes) << layout;
   }
@@ -40,13 +40,13 @@ TEST(Session, TruncateThenRetypeEqualsFreshInBits) {
         Opened opened(model);
         const SessionOptions options{.layout = layout, .kv_type_k = type, .kv_type_v = type};
         Session session = opened.session(options);
-        StepOutput out;
+        engine_test::Copied out;
         const std::vector<int> typed = tiny::ids(130), other = tiny::ids(9, 5);
-        ASSERT_TRUE(opened.engine().prefill(session, typed, &out));
+        ASSERT_TRUE(engine_test::prefill(opened.engine(), session, typed, &out));
         for (int keep : {127, 64, 63, 1, 0}) {
           ASSERT_TRUE(session.truncate(keep));
           EXPECT_EQ(session.pos(), keep);
-          ASSERT_TRUE(opened.engine().prefill(session, other, &out));
+          ASSERT_TRUE(engine_test::prefill(opened.engine(), session, other, &out));
           const std::vector<int> whole = joined({typed.begin(), typed.begin() + keep}, other);
           ASSERT_TRUE(same_bits(out.logits, opened.fresh(whole, options))) << layout << " " << type << " " << keep;
           ASSERT_TRUE(session.truncate(keep));
@@ -57,8 +57,8 @@ TEST(Session, TruncateThenRetypeEqualsFreshInBits) {
 TEST(Session, TruncateRefusesWhatItDoesNotHold) {
   Opened opened(tiny::llama());
   Session session = opened.session();
-  StepOutput out;
-  ASSERT_TRUE(opened.engine().prefill(session, tiny::ids(6), &out));
+  engine_test::Copied out;
+  ASSERT_TRUE(engine_test::prefill(opened.engine(), session, tiny::ids(6), &out));
   EXPECT_THAT(message_of(session.truncate(7)), AllOf(HasSubstr("7"), HasSubstr("6")));
   EXPECT_THAT(message_of(session.truncate(-1)), HasSubstr("-1"));
   EXPECT_EQ(session.pos(), 6);
@@ -66,7 +66,7 @@ TEST(Session, TruncateRefusesWhatItDoesNotHold) {
   session.clear();
   EXPECT_EQ(session.pos(), 0);
   EXPECT_TRUE(session.tokens().empty());
-  ASSERT_TRUE(opened.engine().prefill(session, tiny::ids(3, 2), &out));
+  ASSERT_TRUE(engine_test::prefill(opened.engine(), session, tiny::ids(3, 2), &out));
   EXPECT_TRUE(same_bits(out.logits, opened.fresh(tiny::ids(3, 2))));
 }
 
@@ -88,19 +88,19 @@ TEST(Session, AllLogitsAndHiddenAreOfTheFeedsOwnTokens) {
     for (int chunk : {4, 256}) {
       Opened opened(tiny::llama(), {.threads = 2, .prefill_chunk = chunk});
       const std::vector<int> head = tiny::ids(11), tail = tiny::ids(6, 1), other = tiny::ids(10, 2);
-      StepOutput expected, out;
+      engine_test::Copied expected, out;
       Session whole = opened.session();
       const std::vector<int> all = joined(head, tail);
-      const Feed every{.session = &whole, .tokens = all, .all_logits = true, .hidden = true};
-      ASSERT_TRUE(opened.engine().step({&every, 1}, &expected));
+      const Feed every{.session = &whole, .tokens = all, .logits = Logits::all, .hidden = true};
+      ASSERT_TRUE(engine_test::step(opened.engine(), {&every, 1}, &expected));
       ASSERT_EQ(expected.logits.size(), 17u * 50);
       ASSERT_EQ(expected.hidden.size(), 17u * 24);
       Session session = opened.session({.layout = layout}), neighbour = opened.session({.layout = layout});
-      ASSERT_TRUE(opened.engine().prefill(session, head, &out));
+      ASSERT_TRUE(engine_test::prefill(opened.engine(), session, head, &out));
       EXPECT_TRUE(out.hidden.empty());
       const Feed feeds[] = {{.session = &neighbour, .tokens = other},
-                            {.session = &session, .tokens = tail, .all_logits = true, .hidden = true}};
-      ASSERT_TRUE(opened.engine().step(feeds, &out));
+                            {.session = &session, .tokens = tail, .logits = Logits::all, .hidden = true}};
+      ASSERT_TRUE(engine_test::step(opened.engine(), feeds, &out));
       EXPECT_TRUE(same_bits(std::span(out.logits).subspan(50), std::span(expected.logits).subspan(11 * 50))) << layout;
       EXPECT_TRUE(same_bits(out.hidden, std::span(expected.hidden).subspan(11 * 24))) << layout;
     }
@@ -112,17 +112,17 @@ TEST(Session, RaggedDecodeEqualsEachAloneInBits) {
     const int lengths[] = {1, 40, 64};
     std::vector<Session> sessions;
     std::vector<Session*> pointers;
-    StepOutput out;
+    engine_test::Copied out;
     for (size_t b = 0; b < 3; ++b) {
       sessions.push_back(opened.session({.layout = layout}));
-      ASSERT_TRUE(opened.engine().prefill(sessions.back(), tiny::ids(lengths[b], b), &out));
+      ASSERT_TRUE(engine_test::prefill(opened.engine(), sessions.back(), tiny::ids(lengths[b], b), &out));
     }
     for (Session& session : sessions) pointers.push_back(&session);
     std::vector<std::vector<int>> typed;
     for (size_t b = 0; b < 3; ++b) typed.push_back(tiny::ids(lengths[b], b));
     for (int step = 0; step < 4; ++step) {
       const std::vector<int> next = tiny::ids(3, 100 + static_cast<uint64_t>(step));
-      ASSERT_TRUE(opened.engine().decode_step(pointers, next, &out));
+      ASSERT_TRUE(engine_test::decode_step(opened.engine(), pointers, next, &out));
       ASSERT_EQ(out.logits.size(), 3u * 50);
       for (size_t b = 0; b < 3; ++b) {
         typed[b].push_back(next[b]);
@@ -136,14 +136,14 @@ TEST(Session, AFailingStepChangesNoSession) {
   for (const char* layout : kLayouts) {
     Opened opened(tiny::llama(), {.threads = 2, .prefill_chunk = 4});
     Session a = opened.session({.layout = layout}), b = opened.session({.layout = layout, .ctx = 12});
-    StepOutput out;
+    engine_test::Copied out;
     const std::vector<int> typed = tiny::ids(8), more = tiny::ids(3, 1), many = tiny::ids(9, 2);
-    ASSERT_TRUE(opened.engine().prefill(a, typed, &out));
-    ASSERT_TRUE(opened.engine().prefill(b, typed, &out));
+    ASSERT_TRUE(engine_test::prefill(opened.engine(), a, typed, &out));
+    ASSERT_TRUE(engine_test::prefill(opened.engine(), b, typed, &out));
     std::vector<int> late = tiny::ids(9, 3);
     late.back() = 77;  // found in the last of its chunks, after the others have run
     const auto refused = [&](std::vector<Feed> feeds, auto matcher) {
-      EXPECT_THAT(message_of(opened.engine().step(feeds, &out)), matcher);
+      EXPECT_THAT(message_of(engine_test::step(opened.engine(), feeds, &out)), matcher);
       EXPECT_EQ(a.pos(), 8);
       EXPECT_EQ(b.pos(), 8);
     };
@@ -153,8 +153,9 @@ TEST(Session, AFailingStepChangesNoSession) {
     refused({{.session = &a, .tokens = more}, {.session = &b, .tokens = {}}}, HasSubstr("no tokens"));
     refused({{.session = &a, .tokens = more}, {.session = &a, .tokens = more}}, HasSubstr("twice"));
     Session* const two[] = {&a, &b};
-    EXPECT_THAT(message_of(opened.engine().decode_step(two, more, &out)), AllOf(HasSubstr("3"), HasSubstr("2")));
-    ASSERT_TRUE(opened.engine().prefill(a, more, &out));
+    EXPECT_THAT(message_of(engine_test::decode_step(opened.engine(), two, more, &out)),
+                AllOf(HasSubstr("3"), HasSubstr("2")));
+    ASSERT_TRUE(engine_test::prefill(opened.engine(), a, more, &out));
     EXPECT_TRUE(same_bits(out.logits, opened.fresh(joined(typed, more)))) << layout;
   }
 }
@@ -174,21 +175,21 @@ TEST(Session, OpeningRefusesByName) {
 TEST(Session, MovesWithItsMemory) {
   Opened opened(tiny::llama());
   Session first = opened.session();
-  StepOutput out;
-  ASSERT_TRUE(opened.engine().prefill(first, tiny::ids(5), &out));
+  engine_test::Copied out;
+  ASSERT_TRUE(engine_test::prefill(opened.engine(), first, tiny::ids(5), &out));
   Session second = std::move(first);
   EXPECT_EQ(second.pos(), 5);
-  ASSERT_TRUE(opened.engine().prefill(second, tiny::ids(2, 1), &out));
+  ASSERT_TRUE(engine_test::prefill(opened.engine(), second, tiny::ids(2, 1), &out));
   EXPECT_TRUE(same_bits(out.logits, opened.fresh(joined(tiny::ids(5), tiny::ids(2, 1)))));
 }
 
 TEST(Session, CacheCostsWhatItsLayoutSaid) {
   Opened opened(tiny::llama());
-  StepOutput out;
+  engine_test::Copied out;
   for (const char* layout : kLayouts) {
     Session session = opened.session({.layout = layout, .ctx = 150});
     for (int n : {1, 63, 1, 70}) {
-      ASSERT_TRUE(opened.engine().prefill(session, tiny::ids(n), &out));
+      ASSERT_TRUE(engine_test::prefill(opened.engine(), session, tiny::ids(n), &out));
       const CacheStats s = session.cache_stats();
       EXPECT_EQ(s.bytes, s.predicted_bytes) << layout << " " << session.pos();
       EXPECT_EQ(s.bytes, static_cast<size_t>(s.capacity) * 2 * 16 * 8);

@@ -39,17 +39,17 @@ TEST(Fork, GoesOnAsIfItHadTypedAllOfIt) {
   const std::vector<int> ids = tiny::ids(100), more = tiny::ids(30, 5);
   for (const std::string& layout : layout_names()) {
     Session a = opened.session({.layout = layout, .kv_type_k = "q8_0"});
-    StepOutput out;
-    ASSERT_TRUE(opened.engine().prefill(a, ids, &out));
+    engine_test::Copied out;
+    ASSERT_TRUE(engine_test::prefill(opened.engine(), a, ids, &out));
     auto forked = a.fork();
     ASSERT_TRUE(forked) << message_of(forked);
     EXPECT_EQ(forked->pos(), 100);
     EXPECT_EQ(forked->cache_stats().bytes, forked->cache_stats().predicted_bytes) << layout;
-    ASSERT_TRUE(opened.engine().prefill(*forked, more, &out));
+    ASSERT_TRUE(engine_test::prefill(opened.engine(), *forked, more, &out));
     std::vector<int> all = ids;
     all.insert(all.end(), more.begin(), more.end());
     EXPECT_TRUE(same_bits(out.logits, opened.fresh(all, {.kv_type_k = "q8_0"}))) << layout;
-    ASSERT_TRUE(opened.engine().prefill(a, std::span(more).last(7), &out));
+    ASSERT_TRUE(engine_test::prefill(opened.engine(), a, std::span(more).last(7), &out));
     all.resize(100);
     all.insert(all.end(), more.end() - 7, more.end());
     EXPECT_TRUE(same_bits(out.logits, opened.fresh(all, {.kv_type_k = "q8_0"}))) << layout;
@@ -77,12 +77,12 @@ TEST(Fork, IsRefusedWhereTheBudgetHasNoRoom) {
 std::vector<int> sampled_by_hand(Opened& opened, std::span<const int> prompt, const SamplingParams& params, int n,
                                  int choice) {
   Session s = opened.session();
-  StepOutput out;
+  engine_test::Copied out;
   std::vector<int> ids;
-  EXPECT_TRUE(opened.engine().prefill(s, prompt, &out));
+  EXPECT_TRUE(engine_test::prefill(opened.engine(), s, prompt, &out));
   for (int i = 0; i < n; ++i) {
     ids.push_back(*sample(out.logits, params, {.recent = s.tokens(), .position = s.pos(), .choice = choice}));
-    EXPECT_TRUE(opened.engine().prefill(s, {&ids.back(), 1}, &out));
+    EXPECT_TRUE(engine_test::prefill(opened.engine(), s, {&ids.back(), 1}, &out));
   }
   return ids;
 }
@@ -103,7 +103,7 @@ TEST(Samples, AreTheChoicesOfOneSeed) {
     }
     EXPECT_NE((*all)[0].tokens, (*all)[1].tokens);
     EXPECT_EQ((*all)[0].receipt, alone(opened, {.layout = layout}, prompt, sampled(20)).receipt);
-    EXPECT_EQ(s.pos(), 89) << "the session goes on as the first";
+    EXPECT_EQ(s.pos(), 90) << "the session goes on as the first";
   }
 }
 
@@ -113,8 +113,8 @@ TEST(Samples, HoldTheirPromptOnce) {
   const std::vector<int> prompt = tiny::ids(1000);
   {
     Session one = opened.session({.layout = "paged"});
-    StepOutput out;
-    ASSERT_TRUE(opened.engine().prefill(one, prompt, &out));
+    engine_test::Copied out;
+    ASSERT_TRUE(engine_test::prefill(opened.engine(), one, prompt, &out));
     const size_t of_one = pool.used_bytes(), block = of_one / 16;
     one.clear();
     size_t most = 0;
@@ -302,7 +302,7 @@ TEST(SlowLookup, ChangesNothingButTheNumberOfPasses) {
           ASSERT_TRUE(g) << message_of(g);
           EXPECT_EQ(g->receipt, want.receipt) << layout << window << " " << lookup;
           EXPECT_EQ(g->tokens, want.tokens);
-          EXPECT_EQ(s.pos(), 42 + 59) << "the last token is not fed, and no guess is left";
+          EXPECT_EQ(s.pos(), 42 + 60) << "the text, and no guess is left";
           EXPECT_LE(g->accepted, g->guessed);
           accepted += g->accepted;
           refused += g->guessed - g->accepted;
@@ -323,7 +323,7 @@ TEST(Lookup, StopsWherePlainDecodingDoes) {
                      got = alone(opened, {.ctx = ctx}, prompt, guessing);
     EXPECT_EQ(got.receipt, want.receipt);
     EXPECT_EQ(got.tokens.size(), want.tokens.size());
-    EXPECT_EQ(got.stop_reason, "length");
+    EXPECT_EQ(got.stop_reason, StopReason::length);
   }
   GenerateOptions recomputing = greedy_tokens(200);
   recomputing.on_full = OnFull::recompute;

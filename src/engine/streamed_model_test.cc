@@ -25,23 +25,23 @@ TEST(StreamedModel, AFailedPassChangesNoSession) {
   const tiny::fs::path file = cut.folder() / "model" / "model.safetensors";
   const std::string bytes = contents(file);
   Session a = cut.session(), b = cut.session(), other = whole.session();
-  StepOutput out;
-  ASSERT_TRUE(cut.engine().prefill(a, tiny::ids(9), &out));
-  ASSERT_TRUE(cut.engine().prefill(b, tiny::ids(5), &out));
+  engine_test::Copied out;
+  ASSERT_TRUE(engine_test::prefill(cut.engine(), a, tiny::ids(9), &out));
+  ASSERT_TRUE(engine_test::prefill(cut.engine(), b, tiny::ids(5), &out));
   tiny::fs::resize_file(file, bytes.size() / 2);
   const std::vector<int> next{3};
-  const auto failed = cut.engine().prefill(a, next, &out);
+  const auto failed = engine_test::prefill(cut.engine(), a, next, &out);
   EXPECT_THAT(message_of(failed), AllOf(HasSubstr(file.string()), HasSubstr("the file was cut")));
   EXPECT_THAT(message_of(failed), testing::ContainsRegex("layer [0-9]|vocabulary head"));
   EXPECT_EQ(a.pos(), 9);
-  EXPECT_FALSE(cut.engine().prefill(b, next, &out));
+  EXPECT_FALSE(engine_test::prefill(cut.engine(), b, next, &out));
   EXPECT_EQ(b.pos(), 5);
-  EXPECT_TRUE(whole.engine().prefill(other, tiny::ids(4), &out)) << "another model runs on";
+  EXPECT_TRUE(engine_test::prefill(whole.engine(), other, tiny::ids(4), &out)) << "another model runs on";
   std::fstream(file, std::ios::binary | std::ios::in | std::ios::out) << bytes;
   for (Session* session : {&a, &b}) {
     std::vector<int> ids(session->tokens().begin(), session->tokens().end());
     ids.push_back(3);
-    ASSERT_TRUE(cut.engine().prefill(*session, next, &out));
+    ASSERT_TRUE(engine_test::prefill(cut.engine(), *session, next, &out));
     EXPECT_TRUE(same_bits(out.logits, resident.fresh(ids)));
   }
 }

@@ -34,14 +34,15 @@ tiny::Model alternating(int window) {
 // Logits of every token after the prompt, fed one by one.
 std::vector<float> steps(Opened& opened, const SessionOptions& options, int prompt, int more) {
   Session session = opened.session(options);
-  StepOutput out;
+  engine_test::Copied out;
   std::vector<float> all;
   const std::vector<int> ids = tiny::ids(prompt + more, 3);
-  const auto fed = opened.engine().prefill(session, std::span(ids).first(static_cast<size_t>(prompt)), &out);
+  const auto fed =
+      engine_test::prefill(opened.engine(), session, std::span(ids).first(static_cast<size_t>(prompt)), &out);
   EXPECT_TRUE(fed) << message_of(fed);
   for (int i = prompt; i < prompt + more; ++i) {
     all.insert(all.end(), out.logits.begin(), out.logits.end());
-    const auto done = opened.engine().prefill(session, {&ids[static_cast<size_t>(i)], 1}, &out);
+    const auto done = engine_test::prefill(opened.engine(), session, {&ids[static_cast<size_t>(i)], 1}, &out);
     EXPECT_TRUE(done) << message_of(done);
   }
   all.insert(all.end(), out.logits.begin(), out.logits.end());
@@ -123,8 +124,8 @@ TEST(Window, OfAnotherSequenceInTheBatchChangesNothing) {
   const std::vector<int> ids = tiny::ids(150), others = tiny::ids(90, 8);
   Session a = opened.session(windowed), b = opened.session({.layout = "paged", .kv_type_k = "q4_0h"});
   const Feed feeds[] = {{&a, ids}, {&b, others}};
-  StepOutput out;
-  ASSERT_TRUE(opened.engine().step(feeds, &out));
+  engine_test::Copied out;
+  ASSERT_TRUE(engine_test::step(opened.engine(), feeds, &out));
   std::vector<float> alone = opened.fresh(ids, windowed);
   const std::vector<float> second = opened.fresh(others, {.kv_type_k = "q4_0h"});
   alone.insert(alone.end(), second.begin(), second.end());
@@ -134,10 +135,10 @@ TEST(Window, OfAnotherSequenceInTheBatchChangesNothing) {
 TEST(Window, BytesAreFlatAndPlanned) {
   Opened opened(mistral(64), {.threads = 1, .prefill_chunk = 32});
   Session session = opened.session({.layout = "windowed"});
-  StepOutput out;
+  engine_test::Copied out;
   size_t full = 0;
   for (int n = 0; n < kLong; n += 50) {
-    ASSERT_TRUE(opened.engine().prefill(session, tiny::ids(50, static_cast<uint64_t>(n)), &out));
+    ASSERT_TRUE(engine_test::prefill(opened.engine(), session, tiny::ids(50, static_cast<uint64_t>(n)), &out));
     const CacheStats stats = session.cache_stats();
     EXPECT_EQ(stats.bytes, stats.predicted_bytes) << n;
     if (n == 150) full = stats.bytes;
@@ -157,19 +158,19 @@ TEST(Window, BytesAreFlatAndPlanned) {
 TEST(Window, TruncationBelowTheRingIsRefusedAndClearIsNot) {
   Opened opened(mistral(64), {.threads = 1, .prefill_chunk = 32});
   Session session = opened.session({.layout = "windowed"});
-  StepOutput out;
+  engine_test::Copied out;
   const std::vector<int> ids = tiny::ids(500);
-  ASSERT_TRUE(opened.engine().prefill(session, ids, &out));
+  ASSERT_TRUE(engine_test::prefill(opened.engine(), session, ids, &out));
   EXPECT_THAT(message_of(session.truncate(300)), AllOf(HasSubstr("300"), HasSubstr("window of 64")));
   EXPECT_EQ(session.pos(), 500);
   ASSERT_TRUE(session.truncate(480));
   const std::vector<int> more = tiny::ids(10, 77);
-  ASSERT_TRUE(opened.engine().prefill(session, more, &out));
+  ASSERT_TRUE(engine_test::prefill(opened.engine(), session, more, &out));
   std::vector<int> all(ids.begin(), ids.begin() + 480);
   all.insert(all.end(), more.begin(), more.end());
   EXPECT_TRUE(same_bits(out.logits, opened.fresh(all)));
   session.clear();
-  ASSERT_TRUE(opened.engine().prefill(session, more, &out));
+  ASSERT_TRUE(engine_test::prefill(opened.engine(), session, more, &out));
   EXPECT_TRUE(same_bits(out.logits, opened.fresh(more)));
 }
 
@@ -177,14 +178,14 @@ TEST(Window, AStepThatFailsLeavesASessionThatIsRight) {
   tiny::Model model = mistral(64);
   Opened opened(model, {.threads = 1, .prefill_chunk = 32});
   Session session = opened.session({.layout = "windowed"});
-  StepOutput out;
-  ASSERT_TRUE(opened.engine().prefill(session, tiny::ids(300), &out));
+  engine_test::Copied out;
+  ASSERT_TRUE(engine_test::prefill(opened.engine(), session, tiny::ids(300), &out));
   std::vector<int> bad = tiny::ids(200, 5);
   bad.back() = 4711;  // its last chunk fails after the others have overwritten the ring
-  EXPECT_FALSE(opened.engine().prefill(session, bad, &out));
+  EXPECT_FALSE(engine_test::prefill(opened.engine(), session, bad, &out));
   EXPECT_EQ(session.pos(), 300);
   const std::vector<int> more = tiny::ids(10, 77);
-  ASSERT_TRUE(opened.engine().prefill(session, more, &out));
+  ASSERT_TRUE(engine_test::prefill(opened.engine(), session, more, &out));
   std::vector<int> all = tiny::ids(300);
   all.insert(all.end(), more.begin(), more.end());
   EXPECT_TRUE(same_bits(out.logits, opened.fresh(all)));
@@ -218,9 +219,9 @@ TEST(SlowWindow, SixteenThousandTokensInTheMemoryOfAThousand) {
   size_t flat = 0;
   for (int at = 0; at < kTokens; at += 512) {
     const auto piece = std::span(ids).subspan(static_cast<size_t>(at), 512);
-    const Feed feeds[] = {{&full, piece, true}, {&windowed, piece, true}};
-    StepOutput out;
-    const auto done = opened.engine().step(feeds, &out);
+    const Feed feeds[] = {{&full, piece, Logits::all}, {&windowed, piece, Logits::all}};
+    engine_test::Copied out;
+    const auto done = engine_test::step(opened.engine(), feeds, &out);
     ASSERT_TRUE(done) << message_of(done);
     const size_t half = out.logits.size() / 2;
     ASSERT_EQ(half, size_t{512} * 50);
@@ -251,7 +252,7 @@ TEST(OnFull, RecomputeIsThePrefillOfTheLastHalf) {
     Opened opened(model);
     const Generation stopped = generated(opened, {.ctx = 64}, 200, OnFull::stop);
     EXPECT_EQ(stopped.tokens.size(), 45u);
-    EXPECT_EQ(stopped.stop_reason, "length");
+    EXPECT_EQ(stopped.stop_reason, StopReason::length);
     const Generation g = generated(opened, {.ctx = 64}, 100, OnFull::recompute);
     ASSERT_EQ(g.tokens.size(), 100u);
     EXPECT_EQ(g.recomputed, 2);  // 64 - 20 tokens are fed, then 32 stay and 31 more fit beside the one that comes
@@ -275,8 +276,8 @@ TEST(OnFull, SlideIsAWindowThatFillsTheContextAndHasNoEnd) {
   EXPECT_TRUE(std::equal(stopped.tokens.begin(), stopped.tokens.end(), g.tokens.begin()))
       << "until then nothing differs";
   Session session = opened.session(slide);
-  StepOutput out;
-  ASSERT_TRUE(opened.engine().prefill(session, tiny::ids(400), &out));
+  engine_test::Copied out;
+  ASSERT_TRUE(engine_test::prefill(opened.engine(), session, tiny::ids(400), &out));
   EXPECT_EQ(session.cache_stats().bytes, g.stats.cache.bytes);
   slide.sinks = 9;
   EXPECT_EQ(opened.session(slide).cache_stats().window, "55 sinks 9");

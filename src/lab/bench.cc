@@ -197,7 +197,7 @@ class Bencher {
   const BenchOptions& o_;
   std::unique_ptr<Engine> engine_;
   std::vector<Session> sessions_;
-  StepOutput out_;
+  PassOutput out_;
 };
 
 }  // namespace
@@ -247,7 +247,7 @@ Result<StepSeries> measure_steps(const std::shared_ptr<const Model>& model, cons
   for (int repeat = 0; repeat < repeats; ++repeat) {
     KVASIR_TRY(const auto engine, Engine::create(model, {threads, 1 << 20}));
     KVASIR_TRY(Session s, engine->open_session(session));
-    StepOutput out;
+    FeedOutput out;
     series.kv_bytes.clear();
     for (size_t i = 0; i < ids.size(); ++i) {
       const double start = now_seconds();

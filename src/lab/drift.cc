@@ -69,9 +69,9 @@ class Comparison {
   const std::vector<Total>& totals() const { return totals_; }
 
   /// `logits` [session][next][vocab] predict each of `next`.
-  void add(std::span<const int> next, std::span<const float> logits) {
+  void add(std::span<const int> next, const PassOutput& sessions) {
     const size_t n = next.size();
-    const auto row = [&](size_t i) { return logits.subspan(i * vocab_, vocab_); };
+    const auto row = [&](size_t i) { return sessions[i / n].logits.subspan(i % n * vocab_, vocab_); };
     said_.resize(n * totals_.size());
     differences_.resize(said_.size());
     pool_.run(static_cast<int>(said_.size()), [&](int chunk, int) {
@@ -200,9 +200,7 @@ Result<DriftReport> drift(Engine& engine, std::span<const int> ids, std::optiona
   const FloatEnv env;
   const double start = now_seconds();
   Comparison comparison(*pool, vocab, sessions.size());
-  const auto compare = [&comparison](std::span<const int> next, std::span<const float> logits) {
-    comparison.add(next, logits);
-  };
+  const auto compare = [&comparison](std::span<const int> next, const PassOutput& rows) { comparison.add(next, rows); };
   for (int w = 0; w < report.windows; ++w) {
     KVASIR_CHECK(score_window(engine, sessions, windows.at(w), compare));
     if (options.progress) options.progress(w + 1, report.windows, std::exp(comparison.totals()[0].nll.mean()));

@@ -26,9 +26,9 @@ DriftReport report_of(Opened& opened, const std::vector<int>& ids, std::optional
 // Logits of every token of `window`, fed at once to a session of its own.
 std::vector<float> logits_of(Opened& opened, const std::vector<int>& window, const SessionOptions& options) {
   Session session = opened.session(options);
-  StepOutput out;
-  const Feed feed{.session = &session, .tokens = window, .all_logits = true};
-  EXPECT_TRUE(opened.engine().step({&feed, 1}, &out));
+  engine_test::Copied out;
+  const Feed feed{.session = &session, .tokens = window, .logits = Logits::all};
+  EXPECT_TRUE(engine_test::step(opened.engine(), {&feed, 1}, &out));
   return out.logits;
 }
 

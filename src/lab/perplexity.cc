@@ -51,7 +51,7 @@ Result<PerplexityReport> perplexity(Engine& engine, std::span<const int> ids, st
   const FloatEnv env;
   const double start = now_seconds();
   Scorer scorer(*pool, vocab);
-  const auto score = [&scorer](std::span<const int> next, std::span<const float> logits) { scorer.add(next, logits); };
+  const auto score = [&scorer](std::span<const int> next, const PassOutput& rows) { scorer.add(next, rows[0].logits); };
   for (int w = 0; w < report.windows; ++w) {
     KVASIR_CHECK(score_window(engine, {&session, 1}, windows.at(w), score));
     if (options.progress) options.progress(w + 1, report.windows, std::exp(scorer.moments().mean()));

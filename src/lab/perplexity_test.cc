@@ -37,9 +37,9 @@ Expected computed(Opened& opened, const std::vector<int>& ids, std::optional<int
                             ids.begin() + static_cast<std::ptrdiff_t>((w + 1) * ctx));
     if (bos) window[0] = *bos;
     Session session = opened.session();
-    StepOutput out;
-    const Feed feed{.session = &session, .tokens = window, .all_logits = true};
-    EXPECT_TRUE(opened.engine().step({&feed, 1}, &out));
+    engine_test::Copied out;
+    const Feed feed{.session = &session, .tokens = window, .logits = Logits::all};
+    EXPECT_TRUE(engine_test::step(opened.engine(), {&feed, 1}, &out));
     for (size_t t = ctx / 2 + 1; t < ctx; ++t) {
       long double sum = 0;
       for (size_t id = 0; id < vocab; ++id) sum += std::exp(static_cast<long double>(out.logits[(t - 1) * vocab + id]));

@@ -25,11 +25,14 @@ Result<int> count_windows(size_t tokens, int window, int asked) {
   return asked == 0 ? whole : std::min(asked, whole);
 }
 
-Result<void> feed_all(Engine& engine, std::span<Session> sessions, std::span<const int> tokens, bool all_logits,
-                      StepOutput* out) {
+Result<void> feed_all(Engine& engine, std::span<Session> sessions, std::span<const int> tokens, Logits logits,
+                      PassOutput* out) {
   std::vector<Feed> feeds;
-  for (Session& session : sessions) feeds.push_back({.session = &session, .tokens = tokens, .all_logits = all_logits});
-  return engine.step(feeds, out);
+  for (Session& session : sessions) feeds.push_back({.session = &session, .tokens = tokens, .logits = logits});
+  KVASIR_CHECK(engine.step(feeds, out));
+  for (FeedOutput& feed : *out)
+    if (feed.error) return tl::unexpected(std::move(*feed.error));
+  return {};
 }
 
 }  // namespace
@@ -58,13 +61,13 @@ Result<void> score_window(Engine& engine, std::span<Session> sessions, std::span
                           const ScoreRows& score) {
   const size_t row_bytes = static_cast<size_t>(engine.model().info().vocab) * sizeof(float) * sessions.size();
   const size_t middle = window.size() / 2, rows = std::clamp<size_t>(kLogitBytes / row_bytes, 1, kMostRows);
-  StepOutput out;
+  PassOutput out;
   for (Session& session : sessions) session.clear();
-  KVASIR_CHECK(feed_all(engine, sessions, window.first(middle), false, &out));
+  KVASIR_CHECK(feed_all(engine, sessions, window.first(middle), Logits::none, &out));
   for (size_t at = middle; at + 1 < window.size(); at += rows) {
     const auto fed = window.subspan(at, std::min(rows, window.size() - 1 - at));
-    KVASIR_CHECK(feed_all(engine, sessions, fed, true, &out));
-    score(window.subspan(at + 1, fed.size()), out.logits);
+    KVASIR_CHECK(feed_all(engine, sessions, fed, Logits::all, &out));
+    score(window.subspan(at + 1, fed.size()), out);
   }
   return {};
 }

@@ -31,8 +31,8 @@ class TextWindows {
   int size_ = 0, count_ = 0;
 };
 
-/// Gets the tokens that were to come, and logits [session][next][vocab] that predict each.
-using ScoreRows = std::function<void(std::span<const int> next, std::span<const float> logits)>;
+/// Gets the tokens that were to come, and for each session the rows of logits that predict them.
+using ScoreRows = std::function<void(std::span<const int> next, const PassOutput& sessions)>;
 
 /// Clears the sessions and feeds all of them `window` but its last token, side by side; `score` is called for the
 /// tokens after the middle one, in order, a few at a time. Errors: those of Engine::step.

@@ -63,14 +63,14 @@ Result<void> run_batch(Engine& engine, const Setting& s, const SessionOptions& s
     pointers.push_back(&sessions.back());
     feeds.push_back({&sessions.back(), o.prompts[first + i]});
   }
-  const size_t vocab = static_cast<size_t>(engine.model().info().vocab);
   const SamplingParams greedy{.temperature = 0};
-  StepOutput out;
+  PassOutput out;
   KVASIR_CHECK(engine.step(feeds, &out));
   for (int step = 0;; ++step) {
     std::vector<int> ids;
     for (size_t i = 0; i < count; ++i) {
-      const std::span<const float> row(out.logits.data() + i * vocab, vocab);
+      if (out[i].error) return tl::unexpected(std::move(*out[i].error));
+      const std::span<const float> row = out[i].logits;
       KVASIR_TRY(const int id, sample(row, greedy));
       visit(first + i, step, row, id);
       ids.push_back(id);

@@ -9,8 +9,8 @@
 
 #include <fmt/format.h>
 
+#include <kvasir/generate.h>
 #include "cache/layout.h"
-#include "engine/stream.h"
 
 namespace kvasir {
 namespace {
@@ -41,10 +41,10 @@ class Typist {
   /// The next n tokens of the text.
   Result<void> type(int n) {
     if (n <= 0) return {};
-    const Feed feed{&session, part(session.pos(), session.pos() + n), true};
-    StepOutput out;
+    const Feed feed{&session, part(session.pos(), session.pos() + n), Logits::all};
+    PassOutput out;
     KVASIR_CHECK(run_->engine.step({&feed, 1}, &out));
-    compare(out.logits);
+    compare(out[0].logits);
     return {};
   }
   /// The text's own tokens backwards, which is another text.
@@ -52,7 +52,7 @@ class Typist {
     const int most = std::min({n, length(), session.ctx() - session.pos()});
     if (most <= 0) return {};
     const std::vector<int> other(text().tokens.rbegin(), text().tokens.rbegin() + most);
-    StepOutput out;
+    FeedOutput out;
     return run_->engine.prefill(session, other, &out);
   }
   /// The logits of the last tokens typed, as far as these are the text's.
@@ -104,17 +104,12 @@ Result<void> batch(const ActRun& run) {
     for (Typist& t : all) {
       if (!unfinished(t) || random() % 2 == 0) continue;
       const int n = random() % 2 == 0 ? 1 : 1 + below(random, t.left()), pos = t.session.pos();
-      feeds.push_back({&t.session, t.part(pos, pos + n), true});
+      feeds.push_back({&t.session, t.part(pos, pos + n), Logits::all});
       typists.push_back(&t);
     }
-    StepOutput out;
+    PassOutput out;
     KVASIR_CHECK(run.engine.step(feeds, &out));
-    std::span<const float> rest = out.logits;
-    for (size_t i = 0; i < feeds.size(); ++i) {
-      const size_t floats = feeds[i].tokens.size() * static_cast<size_t>(run.engine.model().info().vocab);
-      typists[i]->compare(rest.first(floats));
-      rest = rest.subspan(floats);
-    }
+    for (size_t i = 0; i < feeds.size(); ++i) typists[i]->compare(out[i].logits);
   }
   return {};
 }
@@ -200,13 +195,14 @@ Result<void> lookup(const ActRun& run) {
   return each_text(run, [&](Typist& typist) -> Result<void> {
     options.max_tokens = typist.length() + 1 - typist.text().prompt;
     const auto prompt = typist.part(0, typist.text().prompt);
-    KVASIR_TRY(Stream stream, Stream::open(run.engine, typist.session, prompt, options));
-    while (!stream.done()) {
-      const Feed feed = stream.next();
-      StepOutput out;
+    KVASIR_TRY(Generator generator,
+               Generator::create(run.engine.shared_model(), {prompt.begin(), prompt.end()}, options));
+    while (!generator.done()) {
+      const Feed feed = generator.next(typist.session);
+      PassOutput out;
       KVASIR_CHECK(run.engine.step({&feed, 1}, &out));
-      typist.compare(out.logits);
-      KVASIR_CHECK(stream.take(out.logits));
+      typist.compare(out[0].logits);
+      KVASIR_CHECK(generator.take(out[0].logits));
     }
     return {};
   });

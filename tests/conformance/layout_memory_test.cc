@@ -104,8 +104,8 @@ int chats_that_run(const std::string& path, const SessionOptions& options) {
   std::vector<Session> sessions;
   for (;;) {
     auto session = (*engine)->open_session(options);
-    StepOutput out;
-    if (!session || !(*engine)->prefill(*session, ids, &out)) return static_cast<int>(sessions.size());
+    engine_test::Copied out;
+    if (!session || !engine_test::prefill(*(*engine), *session, ids, &out)) return static_cast<int>(sessions.size());
     sessions.push_back(std::move(*session));
   }
 }

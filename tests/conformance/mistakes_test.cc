@@ -247,18 +247,19 @@ std::vector<float> decode_last(const std::string& folder, const Family* family, 
   const auto cache = *(*find_layout("grow"))->make(shape);
   const auto compute = *Compute::create(1);
   Workspace workspace;
-  Network::Output out;
+  std::vector<float> logits(static_cast<size_t>(net->config().vocab));
+  Network::Output out{.logits = logits.data(), .errors = {}};
   const std::vector<int> ids{7, 1500, 44, 90, 3021, 8};
   const std::span<const int> all(ids);
   if (at_once) {
     const BatchItem item{cache.get(), 0, all, 5};
-    EXPECT_TRUE(net->forward({&item, 1}, *compute, workspace, {}, &out));
-    return out.logits;
+    EXPECT_TRUE(net->forward({&item, 1}, *compute, workspace, &out));
+    return logits;
   }
   const BatchItem prompt{cache.get(), 0, all.first(5), 5}, step{cache.get(), 5, all.subspan(5), 0};
-  EXPECT_TRUE(net->forward({&prompt, 1}, *compute, workspace, {}, &out));
-  EXPECT_TRUE(net->forward({&step, 1}, *compute, workspace, {}, &out));
-  return out.logits;
+  EXPECT_TRUE(net->forward({&prompt, 1}, *compute, workspace, &out));
+  EXPECT_TRUE(net->forward({&step, 1}, *compute, workspace, &out));
+  return logits;
 }
 
 void expect_caught(const std::string& folder, const Family& mistaken) {

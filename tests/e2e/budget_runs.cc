@@ -30,7 +30,7 @@ struct Running {
   Request request;
   Session session;
   Receipt receipt;
-  StepOutput out;
+  std::vector<float> logits = {};
   int made = 0;
 };
 
@@ -90,7 +90,9 @@ class Soak {
       return;
     }
     Running run{r, std::move(*session), {}, {}, 0};
-    if (auto fed = engine_->prefill(run.session, r.prompt, &run.out); !fed) return wrong(fed.error().message());
+    FeedOutput out;
+    if (auto fed = engine_->prefill(run.session, r.prompt, &out); !fed) return wrong(fed.error().message());
+    run.logits.assign(out.logits.begin(), out.logits.end());
     run.receipt = *Receipt::start(*engine_, run.session.cache_stats(), run.session.tokens());
     running_.push_back(std::move(run));
     most_ = std::max(most_, running_.size());
@@ -101,9 +103,8 @@ class Soak {
     std::vector<Session*> sessions;
     std::vector<int> ids;
     for (auto run = running_.begin(); run != running_.end();) {
-      const int id =
-          *sample(run->out.logits, greedy(), {.recent = run->session.tokens(), .position = run->session.pos()});
-      run->receipt.add(run->out.logits, id);
+      const int id = *sample(run->logits, greedy(), {.recent = run->session.tokens(), .position = run->session.pos()});
+      run->receipt.add(run->logits, id);
       if (++run->made == run->request.tokens) {
         finished_.emplace_back(run->request, run->receipt.hex());
         ++done_;
@@ -115,12 +116,9 @@ class Soak {
     }
     for (Running& run : running_) sessions.push_back(&run.session);
     if (sessions.empty()) return;
-    StepOutput out;
+    PassOutput out;
     if (auto stepped = engine_->decode_step(sessions, ids, &out); !stepped) return wrong(stepped.error().message());
-    const auto vocab = static_cast<std::ptrdiff_t>(model_->info().vocab);
-    for (size_t i = 0; i < running_.size(); ++i)
-      running_[i].out.logits.assign(out.logits.begin() + static_cast<std::ptrdiff_t>(i) * vocab,
-                                    out.logits.begin() + static_cast<std::ptrdiff_t>(i + 1) * vocab);
+    for (size_t i = 0; i < running_.size(); ++i) running_[i].logits.assign(out[i].logits.begin(), out[i].logits.end());
   }
 
   std::string alone(const Request& r) {

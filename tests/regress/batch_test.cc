@@ -110,9 +110,9 @@ TEST(RegressBatch, SamplesThatOutgrowTheirBlocksWait) {
   ASSERT_TRUE(got && want) << message_of(got);
   for (size_t i = 0; i < 4; ++i) EXPECT_EQ((*got)[i].receipt, (*want)[i].receipt) << i;
   ASSERT_EQ(few.pos(), many.pos()) << "the session goes on as the first";
-  StepOutput a, b;
-  ASSERT_TRUE(opened.engine().prefill(few, tiny::ids(2), &a));
-  ASSERT_TRUE(unlimited.engine().prefill(many, tiny::ids(2), &b));
+  engine_test::Copied a, b;
+  ASSERT_TRUE(engine_test::prefill(opened.engine(), few, tiny::ids(2), &a));
+  ASSERT_TRUE(engine_test::prefill(unlimited.engine(), many, tiny::ids(2), &b));
   EXPECT_TRUE(same_bits(a.logits, b.logits));
 }
 

@@ -114,8 +114,8 @@ TEST_F(RegressFingerprint, ACacheOfTheModelThatWasThereIsRefused) {
     const auto first = *Model::open(model().string());
     const auto engine = *Engine::create(first, {.threads = 1});
     Session session = *engine->open_session();
-    StepOutput out;
-    ASSERT_TRUE(engine->prefill(session, tiny::ids(70), &out));
+    engine_test::Copied out;
+    ASSERT_TRUE(engine_test::prefill(*engine, session, tiny::ids(70), &out));
     ASSERT_TRUE(session.save(file));
     EXPECT_TRUE(session_of(first).load(file));
   }

@@ -70,17 +70,17 @@ TEST(Regress, ARestoredSessionIsThere) {
   const std::vector<int> text = tiny::ids(120);
   {
     Session session = opened.session();
-    StepOutput out;
+    engine_test::Copied out;
     ASSERT_TRUE(session.save(path)) << "an empty one";
     ASSERT_TRUE(session.load(path));
-    ASSERT_TRUE(opened.engine().prefill(session, std::span(text).first(60), &out));
+    ASSERT_TRUE(engine_test::prefill(opened.engine(), session, std::span(text).first(60), &out));
     ASSERT_TRUE(session.save(path));
   }
   const auto model = Model::open((opened.folder() / "model").string());  // as after a restart
   const auto engine = Engine::create(*model, {.threads = 2});
   Session session = std::move(*(*engine)->open_session({.layout = "dense"}));
   ASSERT_TRUE(session.load(path));
-  const auto g = generate(**engine, session, text, whole_text(20));
+  const auto g = generate(*engine, session, text, whole_text(20));
   ASSERT_TRUE(g) << message_of(g);
   EXPECT_EQ(g->cached_tokens, 60);
   const Generation known = asked(opened.engine(), text);
@@ -98,15 +98,15 @@ TEST(Regress, ARejectedFileLeavesNothing) {
   Opened opened(tiny::llama(), {.threads = 1});
   const std::string path = (opened.folder() / "s.kv").string();
   Session saved = opened.session(), session = opened.session();
-  StepOutput out;
-  ASSERT_TRUE(opened.engine().prefill(saved, tiny::ids(130), &out));
+  engine_test::Copied out;
+  ASSERT_TRUE(engine_test::prefill(opened.engine(), saved, tiny::ids(130), &out));
   ASSERT_TRUE(saved.save(path));
   std::string bytes = format_test::slurp(path);
   bytes[bytes.size() - 40] ^= 1;  // in the last block, after two that are right
   format_test::put(path, bytes);
   EXPECT_FALSE(session.load(path));
   EXPECT_EQ(session.pos(), 0);
-  ASSERT_TRUE(opened.engine().prefill(session, tiny::ids(90, 4), &out));
+  ASSERT_TRUE(engine_test::prefill(opened.engine(), session, tiny::ids(90, 4), &out));
   EXPECT_TRUE(same_bits(out.logits, opened.fresh(tiny::ids(90, 4))));
 }
 
@@ -127,10 +127,10 @@ TEST(Regress, NobodyGetsAnothersText) {
   }
   for (const LayoutInfo* layout : layouts()) {
     Session session = opened.session({.layout = std::string(layout->name)});
-    StepOutput out;
-    ASSERT_TRUE(opened.engine().prefill(session, text, &out));
+    engine_test::Copied out;
+    ASSERT_TRUE(engine_test::prefill(opened.engine(), session, text, &out));
     ASSERT_TRUE(session.truncate(70));
-    ASSERT_TRUE(opened.engine().prefill(session, tiny::ids(20, 6), &out));
+    ASSERT_TRUE(engine_test::prefill(opened.engine(), session, tiny::ids(20, 6), &out));
     EXPECT_TRUE(same_bits(out.logits, opened.fresh(joined({text.begin(), text.begin() + 70}, tiny::ids(20, 6)))))
         << layout->name;
   }
@@ -160,10 +160,10 @@ TEST(Regress, AFullContextHarmsNobody) {
     Session full = opened.session({.layout = "paged"});
     const auto to_the_end = generate(opened.engine(), full, tiny::ids(150, static_cast<uint64_t>(i)), whole_text(-1));
     ASSERT_TRUE(to_the_end) << message_of(to_the_end);
-    EXPECT_EQ(to_the_end->stop_reason, "length");
+    EXPECT_EQ(to_the_end->stop_reason, StopReason::length);
     EXPECT_EQ(full.pos(), 160);
-    StepOutput out;
-    EXPECT_THAT(message_of(opened.engine().prefill(full, tiny::ids(1), &out)),
+    engine_test::Copied out;
+    EXPECT_THAT(message_of(engine_test::prefill(opened.engine(), full, tiny::ids(1), &out)),
                 AllOf(HasSubstr("161"), HasSubstr("160")));
     EXPECT_EQ(full.pos(), 160);
   }
@@ -175,8 +175,8 @@ TEST(Regress, AnotherProcessFindsWhatWasSaved) {
   const std::string path = (one.folder() / "s.kv").string();
   EXPECT_EQ(*one.model().fingerprint(), *other.model().fingerprint());
   Session saved = one.session(), loaded = other.session({.layout = "reserve"});
-  StepOutput out;
-  ASSERT_TRUE(one.engine().prefill(saved, tiny::ids(50), &out));
+  engine_test::Copied out;
+  ASSERT_TRUE(engine_test::prefill(one.engine(), saved, tiny::ids(50), &out));
   ASSERT_TRUE(saved.save(path));
   const auto read = loaded.load(path);
   ASSERT_TRUE(read) << message_of(read);

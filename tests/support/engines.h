@@ -23,6 +23,49 @@ using testing::HasSubstr;
 using tiny::message_of;
 using tiny::same_bits;
 
+/// The rows of all feeds, in their order and copied: an engine's own are good until its next pass only.
+struct Copied {
+  std::vector<float> logits, hidden;
+
+  void add(const FeedOutput& feed) {
+    logits.insert(logits.end(), feed.logits.begin(), feed.logits.end());
+    hidden.insert(hidden.end(), feed.hidden.begin(), feed.hidden.end());
+  }
+};
+
+inline Result<void> copied(Result<void> done, PassOutput& rows, Copied* out) {
+  if (!done) return done;
+  *out = {};
+  for (FeedOutput& feed : rows) {
+    if (feed.error) return tl::unexpected(*feed.error);
+    out->add(feed);
+  }
+  return {};
+}
+inline Result<void> step(Engine& engine, std::span<const Feed> feeds, Copied* out) {
+  PassOutput rows;
+  auto done = engine.step(feeds, &rows);
+  return copied(std::move(done), rows, out);
+}
+inline Result<void> decode_step(Engine& engine, std::span<Session* const> sessions, std::span<const int> tokens,
+                                Copied* out) {
+  PassOutput rows;
+  auto done = engine.decode_step(sessions, tokens, &rows);
+  return copied(std::move(done), rows, out);
+}
+/// `to` is a session or a KVCache.
+template <class To>
+Result<void> prefill(Engine& engine, To& to, std::span<const int> tokens, Copied* out) {
+  PassOutput rows(1);
+  auto done = engine.prefill(to, tokens, &rows[0]);
+  return copied(std::move(done), rows, out);
+}
+inline Result<void> decode_step(Engine& engine, KVCache& cache, std::span<const int> tokens, Copied* out) {
+  PassOutput rows(1);
+  auto done = engine.decode_step(cache, tokens, &rows[0]);
+  return copied(std::move(done), rows, out);
+}
+
 /// A model in a folder that lives as long as this, and an engine.
 class Opened {
  public:
@@ -50,8 +93,8 @@ class Opened {
   /// Logits of the last token after typing `ids` into a new session.
   std::vector<float> fresh(const std::vector<int>& ids, const SessionOptions& options = {}) {
     Session s = session(options);
-    StepOutput out;
-    const auto done = engine_->prefill(s, ids, &out);
+    Copied out;
+    const auto done = prefill(*engine_, s, ids, &out);
     EXPECT_TRUE(done) << message_of(done);
     return out.logits;
   }
