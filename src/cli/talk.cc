@@ -7,7 +7,6 @@
 
 #include "base/clock.h"
 #include "cache/layout.h"
-#include "token/continuation.h"
 
 namespace kvasir::cli {
 namespace {
