@@ -5,8 +5,9 @@
 
 #include <fmt/format.h>
 
+#include <kvasir/catalog.h>
+
 #include "base/clock.h"
-#include "cache/layout.h"
 
 namespace kvasir::cli {
 namespace {
@@ -95,10 +96,10 @@ GenerateOptions Talk::options_for(size_t asked) const {
 // In pieces, so that Ctrl-C need not wait for all of them. A cache that holds nothing would compute them again and
 // again.
 Result<void> Talk::feed(std::span<const int> ids) {
-  KVASIR_TRY(const LayoutInfo* layout, find_layout(session_.cache_stats().layout));
+  KVASIR_TRY(const auto layout, catalog::find_layout(session_.cache_stats().layout));
   StepOutput out;
   const auto piece = static_cast<size_t>(o_.piece);
-  while (layout->keeps && ids.size() - static_cast<size_t>(session_.pos()) > piece) {
+  while (!layout.recomputes && ids.size() - static_cast<size_t>(session_.pos()) > piece) {
     if (o_.interrupted()) break;
     KVASIR_CHECK(engine_.prefill(session_, ids.subspan(static_cast<size_t>(session_.pos()), piece), &out));
   }

@@ -204,7 +204,7 @@ Generation Stream::finish() {
   if (g_.tokens.size() > 1) s.decode_tok_s = static_cast<double>(g_.tokens.size() - 1) / (end - first_);
   s.cache = session_->cache_stats();
   s.weights_bytes = model.weights_bytes;
-  s.weights = model.weights_mode;
+  s.weights = weights_mode_name(model.weights_mode);
   s.threads = engine_->threads();
   s.cpu = engine_->cpu();
   if (options_->rss) s.rss = rss_by_owner(model.tokenizer_bytes);
