@@ -119,6 +119,18 @@ TEST(Model, GenerationConfigDecidesTheEndAndTheDefaults) {
   EXPECT_EQ(model->sampling_defaults().temperature, 0) << "do_sample is off";
 }
 
+TEST(Model, NumbersOfTheLayers) {
+  for (const tiny::Model& model : {tiny::llama(), tiny::gpt2()}) {
+    const TempFolder folder;
+    model.write(folder.path());
+    const ModelInfo info = (*Model::open(folder.path().string()))->info();
+    const bool llama = info.family == "llama";
+    const int attention = info.hidden * info.head_dim * 2 * (info.heads + info.kv_heads);
+    EXPECT_EQ(info.layer_weights, info.layers * (attention + (llama ? 3 : 2) * info.hidden * info.ffn)) << info.family;
+    EXPECT_EQ(info.takes_window, llama) << info.family;
+  }
+}
+
 TEST(Model, WeightModes) {
   const TempFolder folder;
   tiny::llama().write(folder.path());
