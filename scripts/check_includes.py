@@ -3,7 +3,9 @@
 usage: check_includes.py [ROOT]
 
 Public headers (<kvasir/...>) may be included by every layer; they themselves include only <kvasir/...>, <tl/...> and
-standard headers. Tests (x_test.cc, tests/) may include anything; nothing else may include a test's header.
+standard headers, declare no type that they do not define (but for implementations, NAMEImpl), and are twelve at most.
+What stands on the public headers includes nothing else of the library but base: cli, lab, bench, python. Tests
+(x_test.cc, tests/) may include anything; nothing else may include a test's header.
 """
 import os
 import re
@@ -29,6 +31,16 @@ EDGES = {
     'python': ('serve',),
 }
 PUBLIC_ONLY = {'serve': ('engine', 'sched')}     # these see the other layer's public headers, not its sources
+# These see public headers, base, and each other along EDGES; the files named are the exceptions: they read and write
+# files that no public header knows, or measure private kernels.
+CLIENTS = ('cli', 'lab', 'bench', 'python')
+EXCEPTIONS = re.compile(r'^src/lab/(quantize|synth|inspect)|^bench/kernels\.cc$')
+MOST_PUBLIC_HEADERS = 12
+# Types of src/ that public headers declare; the list only becomes shorter.
+HIDDEN = {'BlockPool', 'Budget', 'BudgetShare', 'CacheShape', 'Codec', 'Family', 'Layout', 'LayoutInfo', 'ModelConfig',
+          'Network', 'TensorDir', 'TokenModel'}
+DECLARED = re.compile(r'^(?:class|struct|enum class) (\w+);')
+DEFINED = re.compile(r'^\s*(?:class|struct|enum class) (\w+)(?: final)?(?: : [^{;]*)?\s*\{', re.M)
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 STANDARD = re.compile(r'^[a-z_0-9]+$')           # <vector>, <cstdint>: no dot and no folder
 SOURCE = re.compile(r'\.(h|cc|inc)$')
@@ -44,6 +56,13 @@ def below(layer):
             seen.add(now)
             wanted += EDGES[now]
     return seen - set(PUBLIC_ONLY.get(layer, ()))
+
+
+def visible(layer, path):
+    """The layers that a file of `layer` may include."""
+    if layer not in CLIENTS or EXCEPTIONS.search(path):
+        return below(layer)
+    return below(layer) & {'base', layer, *CLIENTS}
 
 
 def layer_of(path):
@@ -69,12 +88,36 @@ def check_public(root, path):
                    'implementation that lives in src/)')
 
 
+def check_declarations(root, paths):
+    """Types that a user of the public headers cannot see."""
+    texts = {}
+    for path in paths:
+        with open(os.path.join(root, path), encoding='utf-8') as file:
+            texts[path] = file.read()
+    defined = {name for text in texts.values() for name in DEFINED.findall(text)}
+    declared = set()
+    for path, text in texts.items():
+        for number, line in enumerate(text.split('\n'), 1):
+            found = DECLARED.match(line)
+            if not found or found.group(1) in defined or found.group(1).endswith('Impl'):
+                continue
+            declared.add(found.group(1))
+            if found.group(1) not in HIDDEN:
+                yield (f'{path}:{number}: {found.group(1)} is defined in src/, where no user of the header can see it '
+                       '(try: a pointer to an implementation NAMEImpl, or a public type)')
+    for name in sorted(HIDDEN - declared):
+        yield f'scripts/check_includes.py:1: no public header declares {name} any more (try: take it out of HIDDEN)'
+    if len(paths) > MOST_PUBLIC_HEADERS:
+        yield (f'include/kvasir:1: {len(paths)} public headers, {MOST_PUBLIC_HEADERS} at most (try: put what is '
+               'declared where its user looks for it)')
+
+
 def check_source(root, path):
     layer = layer_of(path.removeprefix('src/'))
     if layer is None:
         yield f'{path}:1: its folder is not a layer (try: one of {", ".join(EDGES)}; a new one goes into EDGES here)'
         return
-    allowed = below(layer)
+    allowed = visible(layer, path)
     for number, quoted, target in includes(root, path):
         other = layer_of(target)
         where = f'{path}:{number}'
@@ -88,9 +131,13 @@ def check_source(root, path):
         elif other is not None and TEST.search(target):
             yield f'{where}: {target} belongs to a test (try: move what is shared into a header without _test)'
         elif other is not None and other not in allowed:
-            hint = (f'its public header in include/kvasir' if other in PUBLIC_ONLY.get(layer, ()) else
-                    f'move the declaration into {layer} or below, or pass the value in from above')
-            yield f'{where}: {layer} -> {other} ("{target}") goes up (try: {hint})'
+            public = other in PUBLIC_ONLY.get(layer, ()) or layer in CLIENTS and other in below(layer)
+            if public:
+                yield (f'{where}: {layer} -> {other} ("{target}"), and {layer} sees the public headers and base only '
+                       '(try: include/kvasir, or add what is missing there)')
+            else:
+                yield (f'{where}: {layer} -> {other} ("{target}") goes up (try: move the declaration into {layer} or '
+                       'below, or pass the value in from above)')
 
 
 def sources(root, folder):
@@ -104,9 +151,11 @@ def sources(root, folder):
 def main():
     root = sys.argv[1] if len(sys.argv) > 1 else os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     count, problems = 0, []
-    for path in sources(root, 'include'):
+    headers = list(sources(root, 'include'))
+    for path in headers:
         count += 1
         problems += check_public(root, path)
+    problems += check_declarations(root, headers)
     for folder in ('src', 'bench', 'python'):
         for path in sources(root, folder):
             if not TEST.search(path):

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <kvasir/engine.h>
+#include <kvasir/plan.h>
 
 namespace kvasir {
 
@@ -19,7 +20,7 @@ struct BenchOptions {
   std::vector<int> threads;  ///< empty: the default
   int prefill_chunk = 256;
   SessionOptions session;
-  std::vector<const LayoutInfo*> verify_layouts;  ///< what the verification covers; empty: session.layout
+  std::vector<std::string> verify_layouts;  ///< layouts that the verification covers; empty: session.layout
   std::function<void(const std::string&)> progress;
 };
 
@@ -36,8 +37,7 @@ struct BenchTest {
 struct BenchReport {
   bool verified = false;
   std::string cpu;  ///< the CPU path in use: "avx512"
-  /// The limits, measured in this run with the last thread count: memory reads, f32 FMA and int8 dot operations.
-  double read_bytes_s = 0, flops = 0, int8_ops = 0;
+  Rates limits;     ///< measured in this run with the last thread count; the disk is not
   std::vector<BenchTest> tests;
 };
 

@@ -54,6 +54,7 @@ struct SessionOptions {
 struct CacheStats {
   std::string layout, kv_type_k, kv_type_v;
   std::string window;          ///< what a token sees: "none" (all), "512 sinks 4", "64,0" by layer
+  size_t token_bytes = 0;      ///< K and V of one position in all layers
   size_t bytes = 0;            ///< allocated now
   size_t predicted_bytes = 0;  ///< what the layout said that so many positions take
   size_t peak_bytes = 0;       ///< the most at any moment, old + new while growing

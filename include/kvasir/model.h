@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include <kvasir/ignored.h>
+#include <kvasir/catalog.h>
 #include <kvasir/result.h>
 #include <kvasir/sampling.h>
 #include <kvasir/tokenizer.h>
@@ -24,13 +24,11 @@ struct ModelConfig;
 struct TensorDir;
 
 struct ModelOptions {
-  /// "resident", "mapped", "streamed" (read again in every pass, two layers in memory), or "auto": resident if they fit
-  /// half of the free memory, else mapped.
-  std::string weights = "auto";
+  WeightsMode weights = WeightsMode::automatic;
   std::string tokenizer;       ///< a tokenizer file; empty: the one inside or beside the model
   bool with_tokenizer = true;  ///< false: only token ids are needed
   /// Bytes that the process may hold in all: weights, KV, activations, tokenizer, code; 0: no limit. What would not fit
-  /// is refused before it is allocated, and "auto" weights are then resident or streamed.
+  /// is refused before it is allocated.
   size_t ram = 0;
   /// Bytes that the KV of all sessions may hold; 0: no limit but `ram`.
   size_t kv_ram = 0;
@@ -43,7 +41,11 @@ struct ModelInfo {
   int64_t parameters = 0;
   size_t weights_bytes = 0;
   size_t tokenizer_bytes = 0;  ///< heap that building it took, as malloc counts it; 0: not known, or no tokenizer
-  std::string weights_mode;    ///< "resident", "mapped" or "streamed"
+  WeightsMode weights_mode = WeightsMode::resident;  ///< never `automatic`
+  /// Elements of the layers' matrices: multiplications of a prompt's token, its attention and the vocabulary head
+  /// apart.
+  int64_t layer_weights = 0;
+  bool takes_window = false;  ///< SessionOptions::window is possible: RoPE, and no window of the model's own
   std::optional<int> bos;
   /// Ids that end a text: the file's own, then, where it names none for a turn of a chat, the tokens whose texts say
   /// that they end one.

@@ -18,17 +18,17 @@ struct PlanRequest {
   size_t kv_ram = 0;            ///< bytes for the cache alone, 0: none given
   int threads = 0;              ///< that will run it; 0: the default
   int prefill_chunk = 256;      ///< tokens that it will run in one pass at most
-  std::string dtype;            ///< weight type for a bare config; empty: the config's own, else f16
+  std::string dtype;            ///< one of weight_types() for a bare config; empty: the config's own, else f16
 };
 
 /// A way to hold the weights within PlanRequest::ram.
 struct WeightChoice {
-  std::string mode;          ///< "resident" or "streamed"; mapped pages come and go as the system likes
-  size_t weights_bytes = 0;  ///< in memory at once
-  size_t left = 0;           ///< for sequences, after weights, tokenizer, activations and code; 0: it does not fit
-  int positions = 0;         ///< that one sequence may have alone, at most the context
-  int64_t users = 0;         ///< sequences of `chat` positions at once
-  size_t disk_bytes = 0;     ///< read again for every pass
+  WeightsMode mode = WeightsMode::resident;  ///< or streamed; mapped pages come and go as the system likes
+  size_t weights_bytes = 0;                  ///< in memory at once
+  size_t left = 0;        ///< for sequences, after weights, tokenizer, activations and code; 0: it does not fit
+  int positions = 0;      ///< that one sequence may have alone, at most the context
+  int64_t users = 0;      ///< sequences of `chat` positions at once
+  size_t disk_bytes = 0;  ///< read again for every pass
 };
 
 /// What is left by the chosen way, as positions of another KV type.
@@ -52,7 +52,7 @@ struct PlanReport {
   int prefill_chunk = 0;            ///< tokens a pass, the asked one or as many as the budget allows
   // With PlanRequest::ram:
   size_t tokenizer_bytes = 0, process_bytes = 0;
-  std::string weights_mode;  ///< what a run chooses; empty: nothing fits
+  std::optional<WeightsMode> weights_mode;  ///< what a run chooses; none: nothing fits
   std::vector<WeightChoice> choices;
   std::vector<KvChoice> kv_types;
   std::vector<std::string> files;        ///< the weights', empty for a bare config
@@ -63,24 +63,21 @@ struct PlanReport {
 /// Errors: an architecture that is not supported (named), a bad config, a context above the model's limit.
 Result<PlanReport> plan(const PlanRequest& request);
 
-/// Bytes per second of this machine.
+/// What this machine reaches, a second.
 struct Rates {
-  double memory = 0;
-  std::optional<double> disk;  ///< none: no file, or one that cannot be read past the page cache
+  double memory = 0;           ///< bytes read from memory, from more than any cache holds
+  double flops = 0;            ///< f32 fused multiply-adds in registers, two operations each
+  double int8_ops = 0;         ///< products of bytes summed in 32 bits, two operations each
+  std::optional<double> disk;  ///< bytes read past the page cache; none: no file, or a file system that cannot
 };
 
-/// Measured now, the disk with the first of the report's files. Errors: as measure_read_bandwidth.
-Result<Rates> measure_rates(const PlanReport& report, int threads);
+/// Measured now with `threads` threads (0: the default) in about half a second, the disk with `file`, where one is
+/// given. Errors: a thread count out of range, no memory.
+Result<Rates> measure_rates(int threads, const std::string& file = {});
 /// Tokens a second that memory allows one sequence of `chat` positions, weights resident.
 double decode_limit(const PlanReport& report, const Rates& rates);
 /// The same for a way to hold the weights: a streamed model waits for the slower of memory and disk. None: no rate of
 /// the disk.
 std::optional<double> decode_limit(const WeightChoice& choice, const PlanReport& report, const Rates& rates);
-
-/// Bytes per second that this machine reads from memory with so many threads, measured now (about 0.2 s).
-Result<double> measure_read_bandwidth(int threads);
-/// Bytes per second that this file's disk gives past the page cache, measured now (at most 0.3 s). Errors: a file
-/// system that cannot read that way, a file that cannot be read.
-Result<double> measure_disk_bandwidth(const std::string& file);
 
 }  // namespace kvasir

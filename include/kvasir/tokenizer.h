@@ -12,12 +12,22 @@
 #include <string_view>
 #include <vector>
 
-#include <kvasir/ignored.h>
 #include <kvasir/result.h>
 
 namespace kvasir {
 
 class TokenModel;
+
+/// A part of a model's files that Kvasir does not use, and why.
+struct Ignored {
+  std::string name;    ///< a tensor, or a key with its file: "config.json: use_cache"
+  std::string why;     ///< "vision tower", "training only", "not known to Kvasir"
+  bool noted = false;  ///< the user should hear of it when the model is opened
+};
+
+/// One line for a user: the noted ones by reason, "not used: vision_tower.a and 311 more (vision tower)"; empty when
+/// none is noted.
+std::string note_of(std::span<const Ignored> ignored);
 
 /// An immutable tokenizer. Every method is const and may be called from many threads at once.
 class Tokenizer {
@@ -121,5 +131,14 @@ class StreamDecoder {
   std::string pending_;
   int previous_;
 };
+
+/// The ids of `text` where it follows the text of `before`, so that `before` and they are one sequence. They are those
+/// of the whole text where that begins with `before`. Where it does not (a model may spell a text in other tokens than
+/// the encoder would, or a token would reach over the seam), they are those that `text` has in the middle of some other
+/// text. An empty `before` is the start of a text, with its first token. Errors: those of Tokenizer::encode.
+Result<std::vector<int>> encode_after(const Tokenizer& tokenizer, std::span<const int> before, std::string_view text);
+
+/// The text of `ids` for a reader: whole characters, no control tokens.
+std::string visible_text(const std::shared_ptr<const Tokenizer>& tokenizer, std::span<const int> ids);
 
 }  // namespace kvasir

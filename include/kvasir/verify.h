@@ -11,9 +11,9 @@
 namespace kvasir {
 
 struct VerifyOptions {
-  std::vector<std::vector<int>> prompts;   ///< token ids
-  int new_tokens = 100;                    ///< generated greedily after each prompt; the end of text is ignored
-  std::vector<const LayoutInfo*> layouts;  ///< empty: every layout of this build
+  std::vector<std::vector<int>> prompts;  ///< token ids
+  int new_tokens = 100;                   ///< generated greedily after each prompt; the end of text is ignored
+  std::vector<std::string> layouts;       ///< names of catalog::layouts(); empty: all of them
   std::vector<int> threads{1, 2, 4};
   std::vector<int> chunks{1, 7, 64, 0};  ///< prefill chunks; 0: the whole prompt at once
   std::vector<int> batches{1, 4};        ///< sequences in one forward pass
@@ -31,10 +31,17 @@ struct VerifyOptions {
 /// One way to compute, compared with the reference: layout none, one thread, whole prompts, one sequence, of the same
 /// KV type and window.
 struct VerifyCase {
-  std::string name;
-  size_t compared_logits = 0;  ///< a case that compared nothing is a FAIL
+  std::string layout = {};
+  int threads = 0, chunk = 0, batch = 0;  ///< chunk 0: whole prompts
+  std::string act = {};                   ///< "fork", "truncate", ...; empty: the prompts are continued
+  std::string kv_type = {};               ///< of K and V; empty: those of VerifyOptions::session
+  int window = 0, sinks = 0;              ///< 0: those of VerifyOptions::session
+  size_t compared_logits = 0;             ///< a case that compared nothing is a FAIL
   size_t differing_logit_bits = 0;
   int compared_tokens = 0, differing_tokens = 0;
+
+  /// "dense threads=2 chunk=all batch=4", "dense fork", "kv=f16 dense threads=2 chunk=64 batch=4".
+  std::string name() const;
 };
 
 struct VerifyReport {
@@ -46,9 +53,9 @@ struct VerifyReport {
   std::vector<VerifyCase> cases;
 };
 
-/// Errors: no prompts, a prompt and its tokens that do not fit the context, a case that could not run at all.
-/// A case that recomputes a layout without memory in small chunks costs the square of the text, so those cases take a
-/// tenth of the prompts (at least one); compared_logits says how much each case compared.
+/// Errors: no prompts, an unknown layout, a prompt and its tokens that do not fit the context, a case that could not
+/// run at all. A case that recomputes a layout without memory in small chunks costs the square of the text, so those
+/// cases take a tenth of the prompts (at least one); compared_logits says how much each case compared.
 Result<VerifyReport> verify(const std::shared_ptr<const Model>& model, const VerifyOptions& options);
 
 }  // namespace kvasir

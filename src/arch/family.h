@@ -53,6 +53,7 @@ struct Weights {
 
 struct Family {
   std::string_view name;
+  std::string_view summary;                    ///< models of the family, and what sets it apart, in a line
   std::span<const std::string_view> aliases;   ///< values of config.json's "model_type"
   std::span<const std::string_view> prefixes;  ///< what files may put before tensor names, "" included
   /// Endings of tensors that files hold and the model does not need: a mask, say.

@@ -50,7 +50,7 @@ struct Stored {
 
   Result<void> read(int64_t row, std::span<std::byte> out) const {
     const uint64_t begin = static_cast<uint64_t>(row) * row_bytes;
-    if (source.mode() == WeightMode::resident) return source.copy(info, begin, out);
+    if (source.mode() == WeightsMode::resident) return source.copy(info, begin, out);
     return read_tensor(dir, info, begin, out);
   }
 };

@@ -5,8 +5,8 @@
 #include <optional>
 #include <vector>
 
-#include <kvasir/ignored.h>
 #include <kvasir/result.h>
+#include <kvasir/tokenizer.h>
 
 #include "arch/family.h"
 #include "format/gguf.h"

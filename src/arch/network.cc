@@ -57,7 +57,7 @@ Result<Network::Group> Network::bind(const std::vector<TensorSpec>& specs, const
 
 // Layers, then slices of the head: all of it, or of a layer's size each where memory is to hold no more than that. A
 // head whose rows are stored in another order stays whole.
-WeightUse Network::weight_use(WeightMode mode) {
+WeightUse Network::weight_use(WeightsMode mode) {
   WeightUse use;
   use.tables = groups_.front().infos;
   for (size_t l = 0; l < static_cast<size_t>(config_.layers); ++l) {
@@ -67,7 +67,7 @@ WeightUse Network::weight_use(WeightMode mode) {
   const Matrix& head = groups_.back().matrices.back();
   const TensorInfo* stored = groups_.back().infos.back();
   const uint64_t row_bytes = stored->bytes / static_cast<uint64_t>(head.rows);
-  const bool sliced = mode == WeightMode::streamed && !head.conv1d && head.pair_dim == 0;
+  const bool sliced = mode == WeightsMode::streamed && !head.conv1d && head.pair_dim == 0;
   const auto fit = std::max<int64_t>(16, static_cast<int64_t>(largest_layer_bytes() / row_bytes) / 16 * 16);
   const int64_t most = sliced ? fit : head.rows;
   for (int64_t begin = 0; begin < head.rows; begin += most) {
@@ -81,7 +81,7 @@ WeightUse Network::weight_use(WeightMode mode) {
 }
 
 Result<std::unique_ptr<Network>> Network::load(const Family& family, ModelConfig config,
-                                               std::shared_ptr<const TensorDir> dir, WeightMode mode,
+                                               std::shared_ptr<const TensorDir> dir, WeightsMode mode,
                                                const std::string& where) {
   const FloatEnv env;  // rotations and vectors are computed here
   std::unique_ptr<Network> net(new Network);

@@ -48,7 +48,7 @@ class Network {
  public:
   /// Finds every tensor of the family's table in `dir` and checks its shape and type. Errors name the tensor.
   static Result<std::unique_ptr<Network>> load(const Family& family, ModelConfig config,
-                                               std::shared_ptr<const TensorDir> dir, WeightMode mode,
+                                               std::shared_ptr<const TensorDir> dir, WeightsMode mode,
                                                const std::string& where);
 
   const ModelConfig& config() const { return config_; }
@@ -98,7 +98,7 @@ class Network {
   Result<Group> bind(const std::vector<TensorSpec>& specs, const TensorDir& dir, const std::string& where) const;
   Result<const TensorInfo*> find(const TensorSpec& spec, const TensorDir& dir, const std::string& where) const;
   // What the source is opened for; fills slices_.
-  WeightUse weight_use(WeightMode mode);
+  WeightUse weight_use(WeightsMode mode);
   Result<HeldWeights> acquire_layer(int l, int next, Compute& compute) const;
   Result<HeldWeights> acquire_slice(size_t slice, Compute& compute) const;
   Result<void> check(std::span<const BatchItem> items) const;

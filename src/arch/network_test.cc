@@ -21,7 +21,7 @@ using testing::HasSubstr;
 using tiny::message_of;
 using tiny::same_bits;
 
-Result<std::unique_ptr<Network>> open(const tiny::fs::path& folder, WeightMode mode = WeightMode::resident) {
+Result<std::unique_ptr<Network>> open(const tiny::fs::path& folder, WeightsMode mode = WeightsMode::resident) {
   KVASIR_TRY(const ConfigView view, ConfigView::read(folder / "config.json"));
   KVASIR_TRY(const Family* family, find_family(view));
   KVASIR_TRY(ModelConfig config, family->parse_config(view));
@@ -315,7 +315,7 @@ TEST(NetworkForward, ThreadsAndModesDoNotChangeBits) {
     ASSERT_TRUE(all);
     const auto compute = std::move(*Compute::create(3));
     Workspace workspace;
-    for (const WeightMode mode : {WeightMode::mapped, WeightMode::streamed}) {
+    for (const WeightsMode mode : {WeightsMode::mapped, WeightsMode::streamed}) {
       const auto network = open(folder.path(), mode);
       ASSERT_TRUE(network) << message_of(network);
       for (int wanted_from : {0, 79, 80}) {  // 80: a pass without the vocabulary head

@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
-#include <kvasir/ignored.h>
 #include <kvasir/result.h>
+#include <kvasir/tokenizer.h>
 
 #include "arch/family.h"
 #include "format/config_view.h"

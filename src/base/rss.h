@@ -6,7 +6,7 @@
 #include <optional>
 #include <span>
 
-#include <kvasir/rss.h>
+#include <kvasir/generate.h>
 
 #include "base/owned_ranges.h"
 

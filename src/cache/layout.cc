@@ -25,7 +25,20 @@ std::span<const LayoutInfo* const> layouts() {
   return list;
 }
 
+namespace {
+
+std::vector<const LayoutInfo*>& added_layouts() {
+  static std::vector<const LayoutInfo*> list;
+  return list;
+}
+
+}  // namespace
+
+void add_layout(const LayoutInfo& info) { added_layouts().push_back(&info); }
+
 Result<const LayoutInfo*> find_layout(std::string_view name) {
+  for (const LayoutInfo* info : added_layouts())
+    if (info->name == name) return info;
   std::vector<std::string_view> names;
   for (const LayoutInfo* info : layouts()) {
     if (info->name == name) return info;

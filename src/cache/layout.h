@@ -83,6 +83,9 @@ struct LayoutInfo {
 std::span<const LayoutInfo* const> layouts();
 /// Errors: an unknown name, with the list of known ones.
 Result<const LayoutInfo*> find_layout(std::string_view name);
+/// Lets find_layout() find a layout that is not one of layouts() too. Requires: `info` lives as long as the program,
+/// and no other thread is in find_layout().
+void add_layout(const LayoutInfo& info);
 
 class Layout {
  public:

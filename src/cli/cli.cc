@@ -27,14 +27,16 @@ std::vector<const Command*> commands() {
 
 void ModelArgs::add(Flags& flags, const Flag& tokenizer) {
   flags.bind(flag::kModel, &model);
-  flags.bind(flag::kWeights, &options.weights);
+  flags.bind(flag::kWeights, &weights);
   flags.bind(flag::kRam, &options.ram);
   flags.bind(flag::kKvRam, &options.kv_ram);
   flags.bind(tokenizer, &options.tokenizer);
 }
 
 Result<std::shared_ptr<const Model>> ModelArgs::open() const {
-  KVASIR_TRY(auto opened, Model::open(model, options));
+  ModelOptions all = options;
+  KVASIR_TRY(all.weights, parse_weights_mode(weights));
+  KVASIR_TRY(auto opened, Model::open(model, all));
   print_note(opened->info().ignored);
   return opened;
 }

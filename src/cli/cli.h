@@ -31,7 +31,8 @@ std::vector<const Command*> commands();
 /// MODEL, --weights, --tokenizer, --ram, --kv-ram.
 struct ModelArgs {
   std::string model = "tales";
-  ModelOptions options;
+  std::string weights{weights_mode_name(WeightsMode::automatic)};
+  ModelOptions options;  ///< open() sets its weights
   void add(Flags& flags, const Flag& tokenizer = flag::kTokenizer);
   Result<std::shared_ptr<const Model>> open() const;
 };

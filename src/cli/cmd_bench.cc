@@ -8,7 +8,6 @@
 #include "base/system.h"
 #include "cli/cli.h"
 #include "cli/plot.h"
-#include "engine/machine_limits.h"
 
 namespace kvasir::cli {
 namespace {
@@ -37,9 +36,9 @@ std::string spaced(std::string name) {
   return name;
 }
 
-std::string limits_line(double read_bytes_s, double flops, double int8_ops) {
-  return fmt::format("{:.1f} GB/s read, {:.0f} GFLOP/s f32 FMA, {:.0f} Gop/s int8", read_bytes_s / 1e9, flops / 1e9,
-                     int8_ops / 1e9);
+std::string limits_line(const Rates& r) {
+  return fmt::format("{:.1f} GB/s read, {:.0f} GFLOP/s f32 FMA, {:.0f} Gop/s int8", r.memory / 1e9, r.flops / 1e9,
+                     r.int8_ops / 1e9);
 }
 
 // llama-bench's columns, and the fraction of what this machine allows.
@@ -54,7 +53,7 @@ void print_table(const ModelInfo& m, const BenchReport& r, int repeats) {
                spaced(t.name), fmt::format("{:.2f} ± {:.2f}", t.tok_s_median, t.tok_s_stddev),
                100 * t.fraction_of_limit);
   fmt::print("verified; t/s: median ± standard deviation of {}; limits measured here: {}\n", repeats,
-             limits_line(r.read_bytes_s, r.flops, r.int8_ops));
+             limits_line(r.limits));
 }
 
 nlohmann::json bench_json(const BenchReport& r) {
@@ -69,21 +68,21 @@ nlohmann::json bench_json(const BenchReport& r) {
                      {"tok_s_mean", t.tok_s_mean},
                      {"tok_s_stddev", t.tok_s_stddev},
                      {"fraction_of_limit", t.fraction_of_limit}});
-  return {{"verified", r.verified},         {"cpu", r.cpu},     {"tests", tests},
-          {"read_bytes_s", r.read_bytes_s}, {"flops", r.flops}, {"int8_ops", r.int8_ops}};
+  return {{"verified", r.verified},  {"cpu", r.cpu},
+          {"tests", tests},          {"read_bytes_s", r.limits.memory},
+          {"flops", r.limits.flops}, {"int8_ops", r.limits.int8_ops}};
 }
 
 // --limits: the machine alone.
 Result<int> show_limits(const Args& a) {
   nlohmann::json all = nlohmann::json::array();
   for (int threads : a.bench.threads.empty() ? std::vector<int>{default_threads()} : a.bench.threads) {
-    KVASIR_TRY(const Limits limits, measure_limits(threads));
+    KVASIR_TRY(const Rates limits, measure_rates(threads));
     all.push_back({{"threads", threads},
-                   {"read_bytes_s", limits.read_bytes_s},
+                   {"read_bytes_s", limits.memory},
                    {"flops", limits.flops},
                    {"int8_ops", limits.int8_ops}});
-    if (!a.json)
-      fmt::print("{:>3} threads: {}\n", threads, limits_line(limits.read_bytes_s, limits.flops, limits.int8_ops));
+    if (!a.json) fmt::print("{:>3} threads: {}\n", threads, limits_line(limits));
   }
   if (a.json) print_json({{"limits", all}});
   return kOk;

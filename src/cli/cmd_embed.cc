@@ -4,8 +4,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/npy.h"
 #include "cli/prompt_args.h"
-#include "format/npy.h"
 
 namespace kvasir::cli {
 namespace {

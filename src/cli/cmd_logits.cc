@@ -5,9 +5,9 @@
 
 #include <fmt/format.h>
 
+#include "base/npy.h"
 #include "cli/printable.h"
 #include "cli/prompt_args.h"
-#include "format/npy.h"
 
 namespace kvasir::cli {
 namespace {

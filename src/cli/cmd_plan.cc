@@ -4,10 +4,10 @@
 
 #include <fmt/format.h>
 
+#include <kvasir/catalog.h>
 #include <kvasir/plan.h>
 
 #include "base/system.h"
-#include "cache/layout.h"
 #include "cli/cli.h"
 
 namespace kvasir::cli {
@@ -24,7 +24,7 @@ void print_ram(const PlanReport& r, const Rates& rates, const Args& a) {
              with_commas(r.process_bytes), with_commas(r.tokenizer_bytes), with_commas(r.activation_bytes),
              r.prefill_chunk, a.request.threads);
   for (const WeightChoice& c : r.choices) {
-    fmt::print("  {:<8} weights  {} B, ", c.mode, with_commas(c.weights_bytes));
+    fmt::print("  {:<8} weights  {} B, ", weights_mode_name(c.mode), with_commas(c.weights_bytes));
     if (c.left == 0) {
       fmt::print("which does not fit\n");
       continue;
@@ -35,7 +35,7 @@ void print_ram(const PlanReport& r, const Rates& rates, const Args& a) {
                speed ? fmt::format(", at most {:.1f} tok/s{}", *speed, c.disk_bytes > 0 ? " from the disk" : "") : "",
                c.mode == r.weights_mode ? "  <- chosen" : "");
   }
-  if (r.weights_mode.empty()) {
+  if (!r.weights_mode) {
     fmt::print("  nothing fits: a larger --ram\n");
     return;
   }
@@ -75,7 +75,7 @@ nlohmann::json or_null(const std::optional<T>& value) {
 nlohmann::json ram_json(const PlanReport& r, const Rates& rates) {
   nlohmann::json modes = nlohmann::json::array(), types = nlohmann::json::array();
   for (const WeightChoice& c : r.choices)
-    modes.push_back({{"mode", c.mode},
+    modes.push_back({{"mode", weights_mode_name(c.mode)},
                      {"weights_bytes", c.weights_bytes},
                      {"left_bytes", c.left},
                      {"positions", c.positions},
@@ -90,7 +90,7 @@ nlohmann::json ram_json(const PlanReport& r, const Rates& rates) {
           {"tokenizer_bytes", r.tokenizer_bytes},
           {"activation_bytes", r.activation_bytes},
           {"prefill_chunk", r.prefill_chunk},
-          {"weights_mode", r.weights_mode},
+          {"weights_mode", r.weights_mode ? weights_mode_name(*r.weights_mode) : ""},
           {"disk_bytes_s", or_null(rates.disk)},
           {"modes", modes},
           {"kv_types", types}};
@@ -120,7 +120,7 @@ Result<int> run(Args a) {
   if (a.request.threads == 0) a.request.threads = default_threads();
   KVASIR_TRY(const PlanReport report, plan(a.request));
   print_note(report.ignored);
-  KVASIR_TRY(const Rates rates, measure_rates(report, a.request.threads));
+  KVASIR_TRY(const Rates rates, measure_rates(a.request.threads, report.files.empty() ? "" : report.files.front()));
   if (a.json)
     print_json(plan_json(report, rates, a));
   else
@@ -144,8 +144,8 @@ void add(Flags& flags, Run* run_command) {
   flags.bind(flag::kExplain, &a->explain);
   flags.bind(flag::kJson, &a->json);
   std::string list = "Layouts:\n";
-  for (const LayoutInfo* info : layouts())
-    list += fmt::format("  {:<8} {}\n           {}\n", info->name, info->summary, info->trade);
+  for (const auto& layout : catalog::layouts())
+    list += fmt::format("  {:<8} {}\n           {}\n", layout.name, layout.summary, layout.trade);
   flags.footer(list +
                "\nExamples:\n  kvasir plan tales --ctx 512 --explain\n  kvasir plan config.json --cache dense --kv-ram "
                "512M --chat 1024\n  kvasir plan model.gguf --ram 300M --chat 1024");

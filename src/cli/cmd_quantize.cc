@@ -37,7 +37,7 @@ Result<int> run(Args& a) {
   if (isatty(STDERR_FILENO)) a.options.progress = show_progress;
   KVASIR_TRY(const QuantizeReport report, quantize(a.options));
   ModelOptions mapped;
-  mapped.weights = "mapped";
+  mapped.weights = WeightsMode::mapped;
   KVASIR_CHECK(Model::open(a.out, mapped));  // what was written is a model, then
   for (const std::string& note : report.notes) fmt::print(stderr, "note: {}\n", note);
   if (!a.json) {

@@ -30,7 +30,7 @@ Result<int> run(Args& a) {
   if (isatty(STDERR_FILENO)) a.options.progress = show_progress;
   KVASIR_CHECK(synthesize(a.options));
   ModelOptions mapped;
-  mapped.weights = "mapped";
+  mapped.weights = WeightsMode::mapped;
   KVASIR_TRY(const auto model, Model::open(a.out, mapped));  // what was written is a model, then
   const auto parameters = static_cast<uint64_t>(model->info().parameters);
   const uint64_t bytes = parameters * (a.options.dtype == "f32" ? 4 : 2);

@@ -19,7 +19,7 @@ struct Args {
 // The tokenizer of the model, or the one given instead, which has to be of the model's size.
 Result<std::shared_ptr<const Tokenizer>> find_tokenizer(const Args& a, bool model_given) {
   if (a.tokenizer.empty() || !model_given) return open_tokenizer(a.tokenizer.empty() ? a.model : a.tokenizer);
-  KVASIR_TRY(const auto model, Model::open(a.model, {.weights = "mapped", .tokenizer = a.tokenizer}));
+  KVASIR_TRY(const auto model, Model::open(a.model, {.weights = WeightsMode::mapped, .tokenizer = a.tokenizer}));
   return model->tokenizer();
 }
 

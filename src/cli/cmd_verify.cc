@@ -8,7 +8,6 @@
 
 #include <kvasir/verify.h>
 
-#include "cache/layout.h"
 #include "cli/cli.h"
 
 namespace kvasir::cli {
@@ -37,26 +36,28 @@ Result<std::vector<std::vector<int>>> prompt_ids(const Args& a, const Model& mod
   return prompts;
 }
 
-// "dense threads=2 ..." belongs to dense, "kv=f16 dense ..." to kv=f16, and "dense fork" to fork.
+// A row for each KV type, window and act, and for each layout in what is left.
 std::string row_of(const VerifyCase& c) {
-  const size_t space = c.name.find(' ');
-  return c.name.find('=') == std::string::npos ? c.name.substr(space + 1) : c.name.substr(0, space);
+  if (!c.kv_type.empty()) return fmt::format("kv={}", c.kv_type);
+  if (c.window > 0) return fmt::format("window={}+{}", c.window, c.sinks);
+  return c.act.empty() ? c.layout : c.act;
 }
 
 struct Row {
-  VerifyCase sum;
-  size_t cases = 0;
+  std::string name;
+  size_t cases = 0, compared_logits = 0, differing_logit_bits = 0;
+  int differing_tokens = 0;
 };
 
 std::vector<Row> rows_of(const VerifyReport& r, bool every_case) {
   std::vector<Row> rows;
   for (const VerifyCase& c : r.cases) {
-    const std::string name = every_case ? c.name : row_of(c);
-    auto row = std::find_if(rows.begin(), rows.end(), [&](const Row& known) { return known.sum.name == name; });
-    if (row == rows.end()) row = rows.insert(rows.end(), Row{{.name = name}});
-    row->sum.compared_logits += c.compared_logits;
-    row->sum.differing_logit_bits += c.differing_logit_bits;
-    row->sum.differing_tokens += c.differing_tokens;
+    const std::string name = every_case ? c.name() : row_of(c);
+    auto row = std::find_if(rows.begin(), rows.end(), [&](const Row& known) { return known.name == name; });
+    if (row == rows.end()) row = rows.insert(rows.end(), Row{.name = name});
+    row->compared_logits += c.compared_logits;
+    row->differing_logit_bits += c.differing_logit_bits;
+    row->differing_tokens += c.differing_tokens;
     ++row->cases;
   }
   return rows;
@@ -65,12 +66,12 @@ std::vector<Row> rows_of(const VerifyReport& r, bool every_case) {
 void print_table(const VerifyReport& r, bool every_case) {
   const std::vector<Row> rows = rows_of(r, every_case);
   size_t width = 10;
-  for (const Row& row : rows) width = std::max(width, row.sum.name.size());
+  for (const Row& row : rows) width = std::max(width, row.name.size());
   fmt::print("{:<{}} {:>6} {:>16} {:>15} {:>17}\n", "", width, "cases", "compared logits", "differing bits",
              "differing tokens");
   for (const Row& row : rows)
-    fmt::print("{:<{}} {:>6} {:>16} {:>15} {:>17}\n", row.sum.name, width, row.cases,
-               with_commas(row.sum.compared_logits), row.sum.differing_logit_bits, row.sum.differing_tokens);
+    fmt::print("{:<{}} {:>6} {:>16} {:>15} {:>17}\n", row.name, width, row.cases, with_commas(row.compared_logits),
+               row.differing_logit_bits, row.differing_tokens);
   fmt::print("{}: {} prompts, {} tokens, {} differing tokens, {} differing logit bits over {} cases\n",
              r.pass ? "PASS" : "FAIL", r.prompts, r.tokens, r.differing_tokens, r.differing_logit_bits, r.cases.size());
 }
@@ -78,7 +79,15 @@ void print_table(const VerifyReport& r, bool every_case) {
 nlohmann::json verify_json(const VerifyReport& r) {
   nlohmann::json cases = nlohmann::json::array();
   for (const VerifyCase& c : r.cases)
-    cases.push_back({{"name", c.name},
+    cases.push_back({{"name", c.name()},
+                     {"layout", c.layout},
+                     {"threads", c.threads},
+                     {"chunk", c.chunk},
+                     {"batch", c.batch},
+                     {"act", c.act},
+                     {"kv_type", c.kv_type},
+                     {"window", c.window},
+                     {"sinks", c.sinks},
                      {"compared_logits", c.compared_logits},
                      {"differing_logit_bits", c.differing_logit_bits},
                      {"differing_tokens", c.differing_tokens}});
@@ -93,10 +102,7 @@ nlohmann::json verify_json(const VerifyReport& r) {
 Result<int> run(Args a) {
   KVASIR_TRY(const auto model, a.model.open());
   KVASIR_TRY(a.verify.prompts, prompt_ids(a, *model));
-  if (!a.cache.empty()) {
-    KVASIR_TRY(const LayoutInfo* info, find_layout(a.cache));
-    a.verify.layouts = {info};
-  }
+  if (!a.cache.empty()) a.verify.layouts = {a.cache};
   const bool terminal = isatty(STDERR_FILENO) != 0;
   if (terminal)
     a.verify.progress = [](size_t done, size_t total, const std::string& name) {

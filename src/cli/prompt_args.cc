@@ -3,8 +3,6 @@
 
 #include <fmt/format.h>
 
-#include "token/continuation.h"
-
 namespace kvasir::cli {
 
 void PromptArgs::add(Flags& flags) {

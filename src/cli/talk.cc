@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 
 #include "base/clock.h"
-#include "token/continuation.h"
 
 namespace kvasir::cli {
 namespace {

@@ -23,8 +23,17 @@ using Rows = TwoByteRows<widen, narrow>;
 }  // namespace
 
 const Codec& codec_bf16() {
-  static constexpr Codec codec{"bf16",       "BF16",       1,         2,           Act::f32, RowForm::bf16,
-                               Rows::encode, Rows::decode, Rows::dot, Rows::encode};
+  static constexpr Codec codec{.name = "bf16",
+                               .file_name = "BF16",
+                               .summary = "the upper 16 bits of 32-bit floats",
+                               .block_elems = 1,
+                               .block_bytes = 2,
+                               .act = Act::f32,
+                               .form = RowForm::bf16,
+                               .encode = Rows::encode,
+                               .decode = Rows::decode,
+                               .dot = Rows::dot,
+                               .encode_kv = Rows::encode};
   return codec;
 }
 

@@ -15,6 +15,7 @@ namespace kvasir {
 struct Codec {
   const char* name;       ///< "f32", "f16", "bf16"
   const char* file_name;  ///< safetensors spelling, "F32"
+  const char* summary;    ///< what a row is, in a line
   int block_elems;        ///< channels in one block
   int block_bytes;        ///< bytes of one block
   Act act;

@@ -49,8 +49,17 @@ using Rows = TwoByteRows<widen, narrow>;
 }  // namespace
 
 const Codec& codec_f16() {
-  static constexpr Codec codec{"f16",        "F16",        1,         2,           Act::f32, RowForm::f16,
-                               Rows::encode, Rows::decode, Rows::dot, Rows::encode};
+  static constexpr Codec codec{.name = "f16",
+                               .file_name = "F16",
+                               .summary = "16-bit floats, up to 65,504",
+                               .block_elems = 1,
+                               .block_bytes = 2,
+                               .act = Act::f32,
+                               .form = RowForm::f16,
+                               .encode = Rows::encode,
+                               .decode = Rows::decode,
+                               .dot = Rows::dot,
+                               .encode_kv = Rows::encode};
   return codec;
 }
 

@@ -24,7 +24,17 @@ float dot(const std::byte* row, const std::byte* act, int64_t n) {
 }  // namespace
 
 const Codec& codec_f32() {
-  static constexpr Codec codec{"f32", "F32", 1, 4, Act::f32, RowForm::f32, encode, decode, dot, encode};
+  static constexpr Codec codec{.name = "f32",
+                               .file_name = "F32",
+                               .summary = "32-bit floats",
+                               .block_elems = 1,
+                               .block_bytes = 4,
+                               .act = Act::f32,
+                               .form = RowForm::f32,
+                               .encode = encode,
+                               .decode = decode,
+                               .dot = dot,
+                               .encode_kv = encode};
   return codec;
 }
 

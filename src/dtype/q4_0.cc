@@ -26,9 +26,18 @@ int64_t encode_kv(const float* src, std::byte* dst, int64_t n) {
 }  // namespace
 
 const Codec& codec_q4_0() {
-  static constexpr Codec codec{"q4_0",          "Q4_0",        kActElems,    Type::kBytes,
-                               Act::q8,         RowForm::q4_0, Type::encode, Type::Rows::decode,
-                               Type::Rows::dot, encode_kv,     true};
+  static constexpr Codec codec{.name = "q4_0",
+                               .file_name = "Q4_0",
+                               .summary = "blocks of 32 values of 4 bits with a scale",
+                               .block_elems = kActElems,
+                               .block_bytes = Type::kBytes,
+                               .act = Act::q8,
+                               .form = RowForm::q4_0,
+                               .encode = Type::encode,
+                               .decode = Type::Rows::decode,
+                               .dot = Type::Rows::dot,
+                               .encode_kv = encode_kv,
+                               .kv_rotated = true};
   return codec;
 }
 

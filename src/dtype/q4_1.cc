@@ -7,8 +7,16 @@ const Codec& codec_q4_1();
 
 const Codec& codec_q4_1() {
   using Type = nibbles::Ranged<4>;
-  static constexpr Codec codec{"q4_1",        "Q4_1",       kActElems,          Type::kBytes,   Act::q8,
-                               RowForm::q4_1, Type::encode, Type::Rows::decode, Type::Rows::dot};
+  static constexpr Codec codec{.name = "q4_1",
+                               .file_name = "Q4_1",
+                               .summary = "blocks of 32 values of 4 bits with a scale and a minimum",
+                               .block_elems = kActElems,
+                               .block_bytes = Type::kBytes,
+                               .act = Act::q8,
+                               .form = RowForm::q4_1,
+                               .encode = Type::encode,
+                               .decode = Type::Rows::decode,
+                               .dot = Type::Rows::dot};
   return codec;
 }
 

@@ -32,7 +32,16 @@ using Rows = IntegerRows<kElems, kBytes, true, read>;
 }  // namespace
 
 const Codec& codec_q4_k() {
-  static constexpr Codec codec{"q4_k", "Q4_K", kElems, kBytes, Act::q8, RowForm::q4_k, encode, Rows::decode, Rows::dot};
+  static constexpr Codec codec{.name = "q4_k",
+                               .file_name = "Q4_K",
+                               .summary = "blocks of 256 values of 4 bits, a scale and a minimum of 6 bits for each 32",
+                               .block_elems = kElems,
+                               .block_bytes = kBytes,
+                               .act = Act::q8,
+                               .form = RowForm::q4_k,
+                               .encode = encode,
+                               .decode = Rows::decode,
+                               .dot = Rows::dot};
   return codec;
 }
 

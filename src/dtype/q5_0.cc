@@ -7,8 +7,16 @@ const Codec& codec_q5_0();
 
 const Codec& codec_q5_0() {
   using Type = nibbles::Centered<5>;
-  static constexpr Codec codec{"q5_0",        "Q5_0",       kActElems,          Type::kBytes,   Act::q8,
-                               RowForm::q5_0, Type::encode, Type::Rows::decode, Type::Rows::dot};
+  static constexpr Codec codec{.name = "q5_0",
+                               .file_name = "Q5_0",
+                               .summary = "blocks of 32 values of 5 bits with a scale",
+                               .block_elems = kActElems,
+                               .block_bytes = Type::kBytes,
+                               .act = Act::q8,
+                               .form = RowForm::q5_0,
+                               .encode = Type::encode,
+                               .decode = Type::Rows::decode,
+                               .dot = Type::Rows::dot};
   return codec;
 }
 

@@ -7,8 +7,16 @@ const Codec& codec_q5_1();
 
 const Codec& codec_q5_1() {
   using Type = nibbles::Ranged<5>;
-  static constexpr Codec codec{"q5_1",        "Q5_1",       kActElems,          Type::kBytes,   Act::q8,
-                               RowForm::q5_1, Type::encode, Type::Rows::decode, Type::Rows::dot};
+  static constexpr Codec codec{.name = "q5_1",
+                               .file_name = "Q5_1",
+                               .summary = "blocks of 32 values of 5 bits with a scale and a minimum",
+                               .block_elems = kActElems,
+                               .block_bytes = Type::kBytes,
+                               .act = Act::q8,
+                               .form = RowForm::q5_1,
+                               .encode = Type::encode,
+                               .decode = Type::Rows::decode,
+                               .dot = Type::Rows::dot};
   return codec;
 }
 

@@ -36,7 +36,16 @@ using Rows = IntegerRows<kElems, kBytes, true, read>;
 }  // namespace
 
 const Codec& codec_q5_k() {
-  static constexpr Codec codec{"q5_k", "Q5_K", kElems, kBytes, Act::q8, RowForm::q5_k, encode, Rows::decode, Rows::dot};
+  static constexpr Codec codec{.name = "q5_k",
+                               .file_name = "Q5_K",
+                               .summary = "blocks of 256 values of 5 bits, a scale and a minimum of 6 bits for each 32",
+                               .block_elems = kElems,
+                               .block_bytes = kBytes,
+                               .act = Act::q8,
+                               .form = RowForm::q5_k,
+                               .encode = encode,
+                               .decode = Rows::decode,
+                               .dot = Rows::dot};
   return codec;
 }
 

@@ -121,7 +121,16 @@ using Rows = IntegerRows<kElems, kBytes, false, read>;
 }  // namespace
 
 const Codec& codec_q6_k() {
-  static constexpr Codec codec{"q6_k", "Q6_K", kElems, kBytes, Act::q8, RowForm::q6_k, encode, Rows::decode, Rows::dot};
+  static constexpr Codec codec{.name = "q6_k",
+                               .file_name = "Q6_K",
+                               .summary = "blocks of 256 values of 6 bits, a scale of 8 bits for each 16",
+                               .block_elems = kElems,
+                               .block_bytes = kBytes,
+                               .act = Act::q8,
+                               .form = RowForm::q6_k,
+                               .encode = encode,
+                               .decode = Rows::decode,
+                               .dot = Rows::dot};
   return codec;
 }
 

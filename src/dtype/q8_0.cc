@@ -42,8 +42,17 @@ using Rows = IntegerRows<kElems, kBytes, false, read>;
 }  // namespace
 
 const Codec& codec_q8_0() {
-  static constexpr Codec codec{"q8_0",        "Q8_0", kElems,       kBytes,    Act::q8,
-                               RowForm::q8_0, encode, Rows::decode, Rows::dot, encode_kv};
+  static constexpr Codec codec{.name = "q8_0",
+                               .file_name = "Q8_0",
+                               .summary = "blocks of 32 signed bytes with a scale",
+                               .block_elems = kElems,
+                               .block_bytes = kBytes,
+                               .act = Act::q8,
+                               .form = RowForm::q8_0,
+                               .encode = encode,
+                               .decode = Rows::decode,
+                               .dot = Rows::dot,
+                               .encode_kv = encode_kv};
   return codec;
 }
 

@@ -5,7 +5,6 @@
 #include <memory>
 #include <vector>
 
-#include <kvasir/ignored.h>
 #include <kvasir/result.h>
 #include <kvasir/tokenizer.h>
 

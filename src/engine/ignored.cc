@@ -1,5 +1,5 @@
-// The one line about what a model's files hold and Kvasir does not use.
-#include <kvasir/ignored.h>
+// The line about what a model's files hold and Kvasir does not use.
+#include <kvasir/tokenizer.h>
 
 #include <algorithm>
 #include <string_view>

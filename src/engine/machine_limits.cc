@@ -4,8 +4,6 @@
 
 #include <kvasir/plan.h>
 
-#include "engine/machine_limits.h"
-
 #include "base/buffer.h"
 #include "base/clock.h"
 #include "base/system.h"
@@ -13,6 +11,8 @@
 #include "math/compute.h"
 
 namespace kvasir {
+
+namespace {
 
 Result<double> measure_read_bandwidth(int threads) {
   KVASIR_TRY(const auto compute, Compute::create(threads));
@@ -56,8 +56,6 @@ Result<double> measure_disk_bandwidth(const std::string& file) {
   return static_cast<double>(done) / (now_seconds() - start);
 }
 
-namespace {
-
 using Rate = double (*)(int64_t rounds);
 
 Result<double> measure_rate(int threads, Rate Kernels::*rate) {
@@ -78,12 +76,15 @@ Result<double> measure_rate(int threads, Rate Kernels::*rate) {
 
 }  // namespace
 
-Result<Limits> measure_limits(int threads) {
-  Limits limits;
-  KVASIR_TRY(limits.read_bytes_s, measure_read_bandwidth(threads));
-  KVASIR_TRY(limits.flops, measure_rate(threads, &Kernels::fma_flops));
-  KVASIR_TRY(limits.int8_ops, measure_rate(threads, &Kernels::int8_ops));
-  return limits;
+Result<Rates> measure_rates(int threads, const std::string& file) {
+  if (threads == 0) threads = default_threads();
+  Rates rates;
+  KVASIR_TRY(rates.memory, measure_read_bandwidth(threads));
+  KVASIR_TRY(rates.flops, measure_rate(threads, &Kernels::fma_flops));
+  KVASIR_TRY(rates.int8_ops, measure_rate(threads, &Kernels::int8_ops));
+  if (file.empty()) return rates;
+  if (const auto disk = measure_disk_bandwidth(file)) rates.disk = *disk;
+  return rates;
 }
 
 }  // namespace kvasir

@@ -36,8 +36,8 @@ TEST(MemoryPlan, PositionsAreTheMostThatFit) {
 }
 
 TEST(MemoryPlan, AModelThatLeavesTooLittleIsStreamed) {
-  EXPECT_EQ(budgeted_mode(200, 300), WeightMode::resident);
-  EXPECT_EQ(budgeted_mode(201, 300), WeightMode::streamed);
+  EXPECT_EQ(budgeted_mode(200, 300), WeightsMode::resident);
+  EXPECT_EQ(budgeted_mode(201, 300), WeightsMode::streamed);
 }
 
 std::shared_ptr<const Model> tales_within(size_t ram) {
@@ -67,7 +67,7 @@ TEST(MemoryPlan, ABudgetThatIsTakenRefusesWithItsNumbers) {
 
 // What plan says of a budget is what a run under it gets: the mode, one long sequence, as many short ones.
 TEST(MemoryPlan, PlanAndRunAgree) {
-  std::set<std::string> modes;
+  std::set<WeightsMode> modes;
   for (const size_t ram : {size_t{26000000}, size_t{28000000}, size_t{31000000}, size_t{34000000}}) {
     PlanRequest request;
     request.model = "tales";
@@ -78,8 +78,8 @@ TEST(MemoryPlan, PlanAndRunAgree) {
     ASSERT_TRUE(planned) << message_of(planned);
     const auto model = tales_within(ram);
     EXPECT_EQ(model->info().weights_mode, planned->weights_mode) << ram;
-    modes.insert(planned->weights_mode);
-    const WeightChoice& chosen = planned->choices[planned->weights_mode == "resident" ? 0 : 1];
+    modes.insert(*planned->weights_mode);
+    const WeightChoice& chosen = planned->choices[planned->weights_mode == WeightsMode::resident ? 0 : 1];
     const auto engine = Engine::create(model, {.threads = 2});
     ASSERT_TRUE(engine) << message_of(engine);
     {

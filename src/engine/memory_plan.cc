@@ -33,15 +33,15 @@ int budgeted_chunk(const ModelConfig& config, int asked, int threads, size_t bud
   return chunk;
 }
 
-size_t bytes_in_memory(WeightMode mode, size_t weights, size_t largest_layer) {
+size_t bytes_in_memory(WeightsMode mode, size_t weights, size_t largest_layer) {
   constexpr size_t kHugePage = size_t{2} << 20, kBetween = size_t{64} << 10;
   const auto whole_pages = [](size_t bytes) { return (bytes + kHugePage - 1) / kHugePage * kHugePage; };
-  if (mode == WeightMode::streamed) return 2 * whole_pages(largest_layer + kBetween);
-  return mode == WeightMode::resident ? whole_pages(weights) : weights;
+  if (mode == WeightsMode::streamed) return 2 * whole_pages(largest_layer + kBetween);
+  return mode == WeightsMode::resident ? whole_pages(weights) : weights;
 }
 
-WeightMode budgeted_mode(size_t resident_bytes, size_t left) {
-  return resident_bytes <= left / 3 * 2 ? WeightMode::resident : WeightMode::streamed;
+WeightsMode budgeted_mode(size_t resident_bytes, size_t left) {
+  return resident_bytes <= left / 3 * 2 ? WeightsMode::resident : WeightsMode::streamed;
 }
 
 }  // namespace kvasir

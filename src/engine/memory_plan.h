@@ -22,8 +22,8 @@ int positions_that_fit(const ModelConfig& config, const LayoutInfo& layout, Cach
 int budgeted_chunk(const ModelConfig& config, int asked, int threads, size_t budget);
 /// Memory that weights of so many bytes take, the largest layer's among them: buffers on huge pages are whole ones, and
 /// a streamed layer may have other tensors between its own. The pages of mapped ones count.
-size_t bytes_in_memory(WeightMode mode, size_t weights, size_t largest_layer);
+size_t bytes_in_memory(WeightsMode mode, size_t weights, size_t largest_layer);
 /// Resident if that leaves a third of `left` to everything else, else streamed.
-WeightMode budgeted_mode(size_t resident_bytes, size_t left);
+WeightsMode budgeted_mode(size_t resident_bytes, size_t left);
 
 }  // namespace kvasir

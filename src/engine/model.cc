@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <mutex>
+#include <numeric>
 
 #include <fmt/format.h>
 
@@ -36,13 +37,20 @@ Result<std::shared_ptr<const Tokenizer>> tokenizer_for(const fs::path& path, int
   return tokenizer;
 }
 
-Result<WeightMode> choose_mode(const std::string& asked, size_t bytes, const Budget& budget) {
-  for (const WeightMode mode : {WeightMode::resident, WeightMode::mapped, WeightMode::streamed})
-    if (asked == weight_mode_name(mode)) return mode;
-  if (asked != "auto")
-    return fail(fmt::format("\"{}\" is not a weight mode", asked), "--weights", "auto, resident, mapped, streamed");
-  if (budget.limited()) return budgeted_mode(bytes_in_memory(WeightMode::resident, bytes, 0), budget.left());
-  return bytes <= available_memory_bytes() / 2 ? WeightMode::resident : WeightMode::mapped;
+WeightsMode choose_mode(WeightsMode asked, size_t bytes, const Budget& budget) {
+  if (asked != WeightsMode::automatic) return asked;
+  if (budget.limited()) return budgeted_mode(bytes_in_memory(WeightsMode::resident, bytes, 0), budget.left());
+  return bytes <= available_memory_bytes() / 2 ? WeightsMode::resident : WeightsMode::mapped;
+}
+
+// Elements of the matrices of all layers.
+int64_t layer_weights(const Family& family, const ModelConfig& config) {
+  int64_t total = 0;
+  for (const auto& layer : family.tensor_table(config).layers)
+    for (const TensorSpec& spec : layer)
+      if (spec.present && spec.shape.size() > 1)
+        total += std::accumulate(spec.shape.begin(), spec.shape.end(), int64_t{1}, std::multiplies<>());
+  return total;
 }
 
 size_t tensor_bytes(const TensorDir& dir) {
@@ -144,7 +152,8 @@ Result<std::shared_ptr<const Model>> Model::open(const std::string& name_or_path
                   .ffn = config.ffn,
                   .vocab = config.vocab,
                   .max_ctx = config.max_ctx,
-                  .weights_mode = {},
+                  .layer_weights = layer_weights(*description.family, config),
+                  .takes_window = config.rope && config.windows.empty(),
                   .bos = config.bos,
                   .eos = config.eos,
                   .ignored = std::move(description.ignored)};
@@ -167,15 +176,15 @@ Result<std::shared_ptr<const Model>> Model::open(const std::string& name_or_path
 Result<void> Model::load_weights(const Family& family, const ModelConfig& config, std::shared_ptr<const TensorDir> dir,
                                  const ModelOptions& options) {
   const size_t whole = tensor_bytes(*dir);
-  KVASIR_TRY(const WeightMode mode, choose_mode(options.weights, whole, *budget_));
-  const bool streamed = mode == WeightMode::streamed;
+  const WeightsMode mode = choose_mode(options.weights, whole, *budget_);
+  const bool streamed = mode == WeightsMode::streamed;
   if (!streamed) KVASIR_CHECK(take(bytes_in_memory(mode, whole, 0), "weights"));
   KVASIR_TRY(network_, Network::load(family, config, std::move(dir), mode, info_.path));
   if (streamed) KVASIR_CHECK(take(bytes_in_memory(mode, whole, network_->largest_layer_bytes()), "weights"));
   info_.weight_type = network_->weight_type();
   info_.parameters = network_->parameters();
   info_.weights_bytes = network_->weights_bytes();
-  info_.weights_mode = weight_mode_name(mode);
+  info_.weights_mode = mode;
   return {};
 }
 
@@ -185,7 +194,7 @@ Result<std::string> Model::fingerprint() const {
   static std::mutex mutex;
   const std::lock_guard lock(mutex);
   const TensorDir& files = network_->tensors();
-  const bool in_memory = network_->source().mode() == WeightMode::resident, known = !fingerprint_.empty();
+  const bool in_memory = network_->source().mode() == WeightsMode::resident, known = !fingerprint_.empty();
   if (in_memory && known) return fingerprint_;
   KVASIR_TRY(std::string now, stamps_now(files));
   if (known && now == stamps_) return fingerprint_;

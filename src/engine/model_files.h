@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include <kvasir/ignored.h>
 #include <kvasir/model.h>
 #include <kvasir/result.h>
 #include <kvasir/tokenizer.h>

@@ -72,13 +72,8 @@ Result<Subject> from_config(const PlanRequest& request) {
   KVASIR_TRY(std::string old_dtype, view.get_string_or("torch_dtype", "float16"));
   KVASIR_TRY(std::string dtype, view.get_string_or("dtype", std::move(old_dtype)));
   if (!request.dtype.empty()) dtype = request.dtype;
-  const Codec* type = find_codec(dtype == "float32"    ? "f32"
-                                 : dtype == "bfloat16" ? "bf16"
-                                 : dtype == "float16"  ? "f16"
-                                                       : dtype);
-  if (type == nullptr)
-    return fail(fmt::format("weight type \"{}\" is not known", dtype), "--dtype", "f32, f16 or bf16");
-  count_weights(*type, &s);
+  KVASIR_TRY(const auto type, catalog::find_weight_type(dtype));
+  count_weights(*find_codec(type.name), &s);
   return s;
 }
 
@@ -88,7 +83,8 @@ Result<Subject> from_model(const PlanRequest& request) {
                 "a bare config.json, or kvasir quantize");
   KVASIR_TRY(
       const auto model,
-      Model::open(request.model, {.weights = "mapped", .tokenizer = {}, .with_tokenizer = request.ram > 0, .ram = 0}));
+      Model::open(request.model,
+                  {.weights = WeightsMode::mapped, .tokenizer = {}, .with_tokenizer = request.ram > 0, .ram = 0}));
   Subject s;
   s.name = model->info().name;
   s.family = &model->network().family();
@@ -109,15 +105,15 @@ int64_t users(const Subject& s, const LayoutInfo& layout, CacheShape shape, int 
   return static_cast<int64_t>(std::min(bytes / session_bytes(s.config, layout, shape), kv_bytes / kv));
 }
 
-WeightChoice choice_of(WeightMode mode, const Subject& s, const LayoutInfo& layout, const CacheShape& shape, int chat,
+WeightChoice choice_of(WeightsMode mode, const Subject& s, const LayoutInfo& layout, const CacheShape& shape, int chat,
                        size_t free, size_t kv_ram) {
   WeightChoice c;
-  c.mode = weight_mode_name(mode);
+  c.mode = mode;
   c.weights_bytes = bytes_in_memory(mode, s.weights_bytes, s.largest_layer_bytes);
   c.left = free > c.weights_bytes ? free - c.weights_bytes : 0;
   c.positions = positions_that_fit(s.config, layout, shape, c.left, kv_ram);
   c.users = users(s, layout, shape, chat, c.left, kv_ram);
-  c.disk_bytes = mode == WeightMode::streamed ? s.weights_bytes - s.unread_bytes : 0;
+  c.disk_bytes = mode == WeightsMode::streamed ? s.weights_bytes - s.unread_bytes : 0;
   return c;
 }
 
@@ -133,10 +129,10 @@ void plan_ram(const PlanRequest& request, const Subject& s, const LayoutInfo& la
   const auto minus = [](size_t a, size_t b) { return a > b ? a - b : 0; };
   const size_t before_weights = minus(request.ram, r->process_bytes + r->tokenizer_bytes);
   const size_t free = minus(before_weights, r->activation_bytes);
-  for (const WeightMode mode : {WeightMode::resident, WeightMode::streamed})
+  for (const WeightsMode mode : {WeightsMode::resident, WeightsMode::streamed})
     r->choices.push_back(choice_of(mode, s, layout, shape, r->chat, free, kv_ram));
-  const WeightMode mode = budgeted_mode(r->choices[0].weights_bytes, before_weights);
-  const WeightChoice& chosen = r->choices[mode == WeightMode::resident ? 0 : 1];
+  const WeightsMode mode = budgeted_mode(r->choices[0].weights_bytes, before_weights);
+  const WeightChoice& chosen = r->choices[mode == WeightsMode::resident ? 0 : 1];
   r->users_that_fit = chosen.users;
   if (chosen.positions > 0) r->weights_mode = chosen.mode;
   for (const KvType& type : kv_types()) {
@@ -229,14 +225,6 @@ std::optional<double> decode_limit(const WeightChoice& c, const PlanReport& r, c
   if (c.disk_bytes == 0) return decode_limit(r, rates);
   if (!rates.disk) return std::nullopt;
   return std::min(decode_limit(r, rates), *rates.disk / static_cast<double>(c.disk_bytes));
-}
-
-Result<Rates> measure_rates(const PlanReport& report, int threads) {
-  Rates rates;
-  KVASIR_TRY(rates.memory, measure_read_bandwidth(threads == 0 ? default_threads() : threads));
-  if (report.files.empty()) return rates;
-  if (const auto disk = measure_disk_bandwidth(report.files.front())) rates.disk = *disk;
-  return rates;
 }
 
 }  // namespace kvasir

@@ -19,7 +19,7 @@ Session::~Session() = default;
 // KV that comes from a pool is promised block by block, as it is taken.
 Result<void> Session::promise(const LayoutInfo& layout, const CacheShape& shape) {
   const Network& net = model_->network();
-  const std::string hint = net.source().mode() == WeightMode::streamed
+  const std::string hint = net.source().mode() == WeightsMode::streamed
                                ? "a smaller --ctx or a narrower --kv-type"
                                : "a smaller --ctx, a narrower --kv-type or --weights streamed";
   const std::string what = fmt::format("a context of {} positions in layout {} needs", shape.max_ctx, layout.name);
@@ -104,6 +104,7 @@ CacheStats Session::cache_stats() const {
   stats.kv_type_k = kv_type_name(*shape.k, shape.rotate_k);
   stats.kv_type_v = kv_type_name(*shape.v, shape.rotate_v);
   stats.window = shape.window_policy();
+  stats.token_bytes = shape.position_bytes();
   stats.bytes = cache_->bytes();
   stats.predicted_bytes = cache_->info().bytes(shape, reached_);
   stats.peak_bytes = cache_->peak_bytes();

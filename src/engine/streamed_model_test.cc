@@ -19,7 +19,7 @@ std::string contents(const tiny::fs::path& path) {
 // The file is cut in the middle of two conversations and mended again.
 TEST(StreamedModel, AFailedPassChangesNoSession) {
   ModelOptions streamed;
-  streamed.weights = "streamed";
+  streamed.weights = WeightsMode::streamed;
   Opened cut(tiny::llama(), {.threads = 2}, streamed), whole("tales");
   Opened resident(tiny::llama());
   const tiny::fs::path file = cut.folder() / "model" / "model.safetensors";

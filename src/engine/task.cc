@@ -63,7 +63,7 @@ Generation Task::finish(Engine& engine) {
   s.ttft_ms += s.reuse_ms;
   s.cache = session->cache_stats();
   s.weights_bytes = model.weights_bytes;
-  s.weights = model.weights_mode;
+  s.weights = weights_mode_name(model.weights_mode);
   s.threads = engine.threads();
   s.cpu = engine.cpu();
   if (options->rss) s.rss = rss_by_owner(model.tokenizer_bytes);

@@ -26,7 +26,7 @@ class StreamedWeights final : public WeightSource {
 
   size_t resident_bytes() const override { return slots_[0].memory.bytes() + slots_[1].memory.bytes(); }
   size_t total_bytes() const override { return total_; }
-  WeightMode mode() const override { return WeightMode::streamed; }
+  WeightsMode mode() const override { return WeightsMode::streamed; }
   int groups() const override { return static_cast<int>(use_.groups.size()); }
 
  private:

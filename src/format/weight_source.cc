@@ -86,7 +86,7 @@ class MappedSource final : public FixedSource {
     return read_tensor(dir(), table, begin, out);
   }
   size_t resident_bytes() const override { return 0; }
-  WeightMode mode() const override { return WeightMode::mapped; }
+  WeightsMode mode() const override { return WeightsMode::mapped; }
 };
 
 class ResidentSource final : public FixedSource {
@@ -115,7 +115,7 @@ class ResidentSource final : public FixedSource {
     return {};
   }
   size_t resident_bytes() const override { return bytes_; }
-  WeightMode mode() const override { return WeightMode::resident; }
+  WeightsMode mode() const override { return WeightsMode::resident; }
 
  private:
   std::byte* address(const TensorInfo& tensor) const { return memory_.data() + starts_.at(place_of(tensor)); }
@@ -151,18 +151,6 @@ Result<size_t> checked_total(const TensorDir& dir, const WeightUse& use) {
 
 }  // namespace
 
-std::string_view weight_mode_name(WeightMode mode) {
-  switch (mode) {
-    case WeightMode::resident:
-      return "resident";
-    case WeightMode::mapped:
-      return "mapped";
-    case WeightMode::streamed:
-      return "streamed";
-  }
-  return "";
-}
-
 Result<void> read_tensor(const TensorDir& dir, const TensorInfo& tensor, uint64_t begin, std::span<std::byte> out) {
   auto got = dir.files[static_cast<size_t>(tensor.file)]->read_at(tensor.offset + begin, out);
   if (got) return {};
@@ -171,18 +159,20 @@ Result<void> read_tensor(const TensorDir& dir, const TensorInfo& tensor, uint64_
 }
 
 Result<std::unique_ptr<WeightSource>> open_weights(std::shared_ptr<const TensorDir> dir, WeightUse use,
-                                                   WeightMode mode) {
+                                                   WeightsMode mode) {
   try {
     KVASIR_TRY(const size_t total, checked_total(*dir, use));
     switch (mode) {
-      case WeightMode::resident: {
+      case WeightsMode::automatic:
+        break;
+      case WeightsMode::resident: {
         auto source = std::make_unique<ResidentSource>(std::move(dir), total);
         KVASIR_CHECK(source->load(use));
         return source;
       }
-      case WeightMode::mapped:
+      case WeightsMode::mapped:
         return std::make_unique<MappedSource>(std::move(dir), use, total);
-      case WeightMode::streamed:
+      case WeightsMode::streamed:
         return StreamedWeights::open(std::move(dir), std::move(use), total);
     }
     return fail("unknown weight mode");

@@ -10,21 +10,13 @@
 #include <string_view>
 #include <vector>
 
+#include <kvasir/catalog.h>
 #include <kvasir/result.h>
 
 #include "base/thread_pool.h"
 #include "format/tensor_file.h"
 
 namespace kvasir {
-
-enum class WeightMode {
-  resident,  ///< read once into huge pages of our own
-  mapped,    ///< pages of the file itself, which the system may drop and read again
-  streamed,  ///< read again in every pass: one group is in use while the next is read
-};
-
-/// "streamed"
-std::string_view weight_mode_name(WeightMode mode);
 
 /// Some consecutive bytes of a tensor. Null: one that this model does not have.
 struct TensorPart {
@@ -62,14 +54,14 @@ class WeightSource {
   virtual size_t resident_bytes() const = 0;
   /// Bytes of all parts and tables, what is in several counted once.
   virtual size_t total_bytes() const = 0;
-  virtual WeightMode mode() const = 0;
+  virtual WeightsMode mode() const = 0;
   virtual int groups() const = 0;
 };
 
 /// `resident` reads everything before it returns. Errors name the file, the tensor and the offset.
-/// Requires: every TensorInfo is one of `dir`, or nullptr.
+/// Requires: every TensorInfo is one of `dir`, or nullptr; a mode that is not `automatic`.
 Result<std::unique_ptr<WeightSource>> open_weights(std::shared_ptr<const TensorDir> dir, WeightUse use,
-                                                   WeightMode mode);
+                                                   WeightsMode mode);
 
 /// Reads bytes of a tensor from its file. Errors name the tensor, the file and the offset.
 Result<void> read_tensor(const TensorDir& dir, const TensorInfo& tensor, uint64_t begin, std::span<std::byte> out);

@@ -17,7 +17,7 @@ using testing::HasSubstr;
 
 constexpr size_t kBig = (size_t{8} << 20) / sizeof(float) + 77;  // more than one read
 
-class WeightSources : public testing::TestWithParam<WeightMode> {
+class WeightSources : public testing::TestWithParam<WeightsMode> {
  protected:
   void SetUp() override {
     std::string header = "{", data;
@@ -110,11 +110,11 @@ TEST_P(WeightSources, ATensorPastItsFileIsRefused) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Modes, WeightSources,
-                         testing::Values(WeightMode::resident, WeightMode::mapped, WeightMode::streamed),
-                         [](const auto& mode) { return std::string(weight_mode_name(mode.param)); });
+                         testing::Values(WeightsMode::resident, WeightsMode::mapped, WeightsMode::streamed),
+                         [](const auto& mode) { return std::string(weights_mode_name(mode.param)); });
 
 using ResidentWeights = WeightSources;
-INSTANTIATE_TEST_SUITE_P(Resident, ResidentWeights, testing::Values(WeightMode::resident));
+INSTANTIATE_TEST_SUITE_P(Resident, ResidentWeights, testing::Values(WeightsMode::resident));
 
 TEST_P(ResidentWeights, AreAlignedAndCounted) {
   const auto source = open_weights(dir_, {{{part("half"), part("a"), part("half")}}, {}}, GetParam());
@@ -136,8 +136,8 @@ TEST_P(ResidentWeights, AShortReadNamesFileTensorAndOffset) {
 }
 
 using CutFile = WeightSources;
-INSTANTIATE_TEST_SUITE_P(Cut, CutFile, testing::Values(WeightMode::mapped, WeightMode::streamed),
-                         [](const auto& mode) { return std::string(weight_mode_name(mode.param)); });
+INSTANTIATE_TEST_SUITE_P(Cut, CutFile, testing::Values(WeightsMode::mapped, WeightsMode::streamed),
+                         [](const auto& mode) { return std::string(weights_mode_name(mode.param)); });
 
 TEST_P(CutFile, IsAnErrorThatNamesItInTheNextPass) {
   const auto source = open_weights(dir_, {{{part("last")}, {part("a")}}, {}}, GetParam());

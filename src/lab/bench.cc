@@ -7,16 +7,13 @@
 
 #include <fmt/format.h>
 
+#include <kvasir/catalog.h>
 #include <kvasir/plan.h>
 #include <kvasir/verify.h>
 
-#include "arch/network.h"
 #include "base/clock.h"
 #include "base/ranges.h"
 #include "base/system.h"
-#include "cache/layout.h"
-#include "dtype/codec.h"
-#include "engine/machine_limits.h"
 #include "lab/bench_parts.h"
 
 namespace kvasir {
@@ -53,10 +50,7 @@ Result<void> verify_first(const std::shared_ptr<const Model>& model, const Bench
   v.threads = {threads};
   v.chunks = {5, 0};
   v.batches = {1, 2};
-  if (v.layouts.empty()) {
-    KVASIR_TRY(const LayoutInfo* layout, find_layout(o.session.layout));
-    v.layouts = {layout};
-  }
+  if (v.layouts.empty()) v.layouts = {o.session.layout};
   KVASIR_TRY(const VerifyReport report, verify(model, v));
   if (report.pass) return {};
   return fail(fmt::format("verification failed: {} differing tokens, {} differing logit bits; speeds are not shown",
@@ -87,21 +81,22 @@ class Bencher {
   Result<void> run(int threads, BenchReport* report) {
     sessions_.clear();
     KVASIR_TRY(engine_, Engine::create(model_, {threads, o_.prefill_chunk}));
-    KVASIR_TRY(const Limits limits, measure_limits(threads));
+    KVASIR_TRY(report->limits, measure_rates(threads));
     report->cpu = engine_->cpu();
-    report->read_bytes_s = limits.read_bytes_s;
-    report->flops = limits.flops;
-    report->int8_ops = limits.int8_ops;
+    const Rates& limits = report->limits;
     if (o_.prompt > 0) {
       KVASIR_TRY(auto test, repeat("pp", o_.prompt, &Bencher::prefill_seconds));
-      test.fraction_of_limit =
-          test.tok_s_median * operations_per_token() / (integer_weights() ? limits.int8_ops : limits.flops);
+      KVASIR_TRY(const auto type, catalog::find_weight_type(model_->info().weight_type));
+      // Two operations per weight that every token multiplies; the head is left out, it runs for one token of the
+      // prompt.
+      const double operations = 2.0 * static_cast<double>(model_->info().layer_weights);
+      test.fraction_of_limit = test.tok_s_median * operations / (type.integer ? limits.int8_ops : limits.flops);
       report->tests.push_back(std::move(test));
     }
     if (o_.generate > 0) {
       KVASIR_TRY(auto test, repeat("tg", o_.generate, &Bencher::decode_seconds));
       KVASIR_TRY(const double bytes, bytes_per_step());
-      test.fraction_of_limit = test.tok_s_median / o_.batch * bytes / limits.read_bytes_s;
+      test.fraction_of_limit = test.tok_s_median / o_.batch * bytes / limits.memory;
       report->tests.push_back(std::move(test));
     }
     return {};
@@ -167,19 +162,6 @@ class Bencher {
       KVASIR_CHECK(engine_->decode_step(sessions, step, &out_));
     }
     return now_seconds() - start;
-  }
-
-  // Two operations per weight that every token multiplies; the head is left out, it runs for one token of the prompt.
-  double operations_per_token() const {
-    const ModelConfig& c = model_->network().config();
-    const double attention = 2.0 * c.hidden * c.heads * c.head_dim + 2.0 * c.hidden * c.kv_dim();
-    const double mlp = (c.rope ? 3.0 : 2.0) * c.hidden * c.ffn;
-    return 2.0 * c.layers * (attention + mlp);
-  }
-
-  bool integer_weights() const {
-    const Codec* codec = find_codec(model_->network().weight_type());
-    return codec != nullptr && codec->act == Act::q8;
   }
 
   // The weights, which a step reads once, and every sequence's rows of history at the middle of the test.

@@ -4,7 +4,6 @@
 
 #include <kvasir/plan.h>
 
-#include "engine/machine_limits.h"
 #include "tests/support/engines.h"
 
 namespace kvasir {
@@ -112,7 +111,7 @@ TEST(Bench, LimitOfABatchReadsTheWeightsOnce) {
     EXPECT_TRUE(report) << message_of(report);
     if (!report) return 0.0;
     const BenchTest& t = report->tests[0];
-    return t.fraction_of_limit * report->read_bytes_s / t.tok_s_median * batch;
+    return t.fraction_of_limit * report->limits.memory / t.tok_s_median * batch;
   };
   PlanRequest request;
   request.model = opened.model().info().path;
@@ -159,15 +158,16 @@ TEST(Bench, RefusesWhatDoesNotFit) {
 }
 
 TEST(Limits, AreMeasured) {
-  const auto limits = measure_limits(1);
+  const auto limits = measure_rates(1);
   ASSERT_TRUE(limits) << message_of(limits);
-  EXPECT_GT(limits->read_bytes_s, 1e8);
-  EXPECT_LT(limits->read_bytes_s, 1e13);
+  EXPECT_GT(limits->memory, 1e8);
+  EXPECT_LT(limits->memory, 1e13);
+  EXPECT_FALSE(limits->disk) << "no file was named";
   EXPECT_GT(limits->flops, 1e8);
   EXPECT_LT(limits->flops, 1e14);
   EXPECT_GT(limits->int8_ops, 1e8);
   EXPECT_LT(limits->int8_ops, 1e15);
-  EXPECT_THAT(message_of(measure_limits(0)), HasSubstr("0"));
+  EXPECT_THAT(message_of(measure_rates(-1)), HasSubstr("-1"));
 }
 
 }  // namespace

@@ -6,12 +6,11 @@
 
 #include <fmt/format.h>
 
-#include "arch/network.h"
+#include <kvasir/catalog.h>
+
 #include "base/clock.h"
 #include "base/float_env.h"
 #include "base/thread_pool.h"
-#include "cache/kv_type.h"
-#include "engine/session_shape.h"
 #include "lab/scoring.h"
 
 namespace kvasir {
@@ -125,18 +124,12 @@ Result<std::vector<Session>> open_sessions(const Engine& engine, const DriftOpti
   return sessions;
 }
 
-Result<size_t> bytes_per_token(const Engine& engine, const SessionOptions& options) {
-  const Network& net = engine.model().network();
-  KVASIR_TRY(const LayoutInfo* layout, find_layout(options.layout));
-  KVASIR_TRY(const CacheShape shape, session_shape(net.family(), net.config(), options, *layout, 1));
-  return shape.position_bytes();
-}
-
 DriftRow row_of(const Total& total, const Total& reference, int vocab, const CacheStats& stats) {
   const auto scored = static_cast<double>(total.nll.n());
   DriftRow row;
   row.kv_type_k = stats.kv_type_k;
   row.kv_type_v = stats.kv_type_v;
+  row.kv_bytes_per_token = stats.token_bytes;
   row.saturated = stats.saturated;
   row.max_delta_logit = total.max_delta;
   row.mean_delta_logit = total.sum_delta / (scored * vocab);
@@ -148,19 +141,12 @@ DriftRow row_of(const Total& total, const Total& reference, int vocab, const Cac
   return row;
 }
 
-Result<void> fill_report(const Engine& engine, const DriftOptions& options, std::span<const Session> sessions,
-                         std::span<const Total> totals, DriftReport* report) {
-  const int vocab = engine.model().info().vocab;
+void fill_report(int vocab, std::span<const Session> sessions, std::span<const Total> totals, DriftReport* report) {
   report->scored = totals[0].nll.n();
   report->perplexity_f32 = std::exp(totals[0].nll.mean());
-  KVASIR_TRY(report->kv_bytes_per_token_f32,
-             bytes_per_token(engine, with_types(options.session, {kReference, kReference})));
-  for (size_t s = 1; s < sessions.size(); ++s) {
-    DriftRow row = row_of(totals[s], totals[0], vocab, sessions[s].cache_stats());
-    KVASIR_TRY(row.kv_bytes_per_token, bytes_per_token(engine, with_types(options.session, options.candidates[s - 1])));
-    report->rows.push_back(std::move(row));
-  }
-  return {};
+  report->kv_bytes_per_token_f32 = sessions[0].cache_stats().token_bytes;
+  for (size_t s = 1; s < sessions.size(); ++s)
+    report->rows.push_back(row_of(totals[s], totals[0], vocab, sessions[s].cache_stats()));
 }
 
 }  // namespace
@@ -168,7 +154,7 @@ Result<void> fill_report(const Engine& engine, const DriftOptions& options, std:
 Result<std::vector<KvPair>> drift_candidates(std::span<const std::string> types) {
   std::vector<std::string> names;
   for (const std::string& asked : types) {
-    auto type = find_kv_type(asked);
+    auto type = catalog::find_kv_type(asked);
     if (!type) return fail(type.error().what, "--types", type.error().hint);
     if (type->name == kReference)
       return fail("f32 is what the others are compared with", "--types", "--types f16,q8_0");
@@ -177,7 +163,7 @@ Result<std::vector<KvPair>> drift_candidates(std::span<const std::string> types)
     names.push_back(type->name);
   }
   if (types.empty())
-    for (const KvType& type : kv_types())
+    for (const auto& type : catalog::kv_types())
       if (type.name != kReference) names.push_back(type.name);
   std::vector<KvPair> candidates;
   for (const std::string& name : names)
@@ -206,7 +192,7 @@ Result<DriftReport> drift(Engine& engine, std::span<const int> ids, std::optiona
     if (options.progress) options.progress(w + 1, report.windows, std::exp(comparison.totals()[0].nll.mean()));
   }
   report.seconds = now_seconds() - start;
-  KVASIR_CHECK(fill_report(engine, options, sessions, comparison.totals(), &report));
+  fill_report(vocab, sessions, comparison.totals(), &report);
   return report;
 }
 

@@ -138,7 +138,8 @@ Result<void> read_snapshot(const fs::path& path, Inspection* out) {
 }
 
 Result<std::string> fingerprint_of(const std::string& path, std::vector<Ignored>* ignored) {
-  KVASIR_TRY(const auto model, Model::open(path, {.weights = "mapped", .tokenizer = {}, .with_tokenizer = false}));
+  KVASIR_TRY(const auto model,
+             Model::open(path, {.weights = WeightsMode::mapped, .tokenizer = {}, .with_tokenizer = false}));
   *ignored = model->info().ignored;
   return model->fingerprint();
 }

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include <kvasir/ignored.h>
 #include <kvasir/result.h>
+#include <kvasir/tokenizer.h>
 
 namespace kvasir {
 

@@ -8,11 +8,10 @@
 
 #include <fmt/format.h>
 
+#include <kvasir/catalog.h>
 #include <kvasir/generate.h>
 
-#include "arch/network.h"
 #include "base/ranges.h"
-#include "cache/kv_type.h"
 #include "lab/verify_acts.h"
 
 namespace kvasir {
@@ -21,17 +20,16 @@ namespace {
 using Prompts = std::span<const std::vector<int>>;
 
 struct Setting {
-  const LayoutInfo* layout;
-  int threads, chunk, batch;
+  VerifyCase what;                 // with nothing compared yet
   size_t prompts;                  // how many of them this case takes
   const VerifyAct* act = nullptr;  // instead of generating
-
-  std::string name() const {
-    if (act != nullptr) return fmt::format("{} {}", layout->name, act->name);
-    return fmt::format("{} threads={} chunk={} batch={}", layout->name, threads,
-                       chunk == 0 ? "all" : std::to_string(chunk), batch);
-  }
 };
+
+// "kv=q8_0 " or "window=24+4 ", before the names of cases of another type or window than asked for; else "".
+std::string kind_of(const VerifyCase& c) {
+  if (!c.kv_type.empty()) return fmt::format("kv={} ", c.kv_type);
+  return c.window > 0 ? fmt::format("window={}+{} ", c.window, c.sinks) : "";
+}
 
 // Settings that must agree: those of one KV type and one window.
 struct Group {
@@ -51,14 +49,14 @@ struct Trajectory {
 using Visit = std::function<void(size_t prompt, int step, std::span<const float> logits, int id)>;
 
 // Up to `batch` sequences side by side: one prefill of all prompts, then one token each per step.
-Result<void> run_batch(Engine& engine, const Setting& s, const SessionOptions& session_options, const VerifyOptions& o,
-                       size_t first, size_t count, const Visit& visit) {
+Result<void> run_batch(Engine& engine, const SessionOptions& session_options, const VerifyOptions& o, size_t first,
+                       size_t count, const Visit& visit) {
   std::vector<Session> sessions;
   std::vector<Session*> pointers;
   std::vector<Feed> feeds;
   sessions.reserve(count);
   for (size_t i = 0; i < count; ++i) {
-    KVASIR_TRY(Session session, engine.open_session(*s.layout, session_options));
+    KVASIR_TRY(Session session, engine.open_session(session_options));
     sessions.push_back(std::move(session));
     pointers.push_back(&sessions.back());
     feeds.push_back({&sessions.back(), o.prompts[first + i]});
@@ -80,15 +78,22 @@ Result<void> run_batch(Engine& engine, const Setting& s, const SessionOptions& s
   }
 }
 
+SessionOptions in_layout(SessionOptions options, const std::string& layout) {
+  options.layout = layout;
+  return options;
+}
+
+EngineOptions engine_options(const VerifyCase& c) {
+  return {.threads = c.threads, .prefill_chunk = c.chunk == 0 ? INT_MAX : c.chunk};
+}
+
 Result<void> run_setting(const std::shared_ptr<const Model>& model, const Setting& s, const SessionOptions& session,
                          const VerifyOptions& o, const Visit& visit) {
-  EngineOptions options;
-  options.threads = s.threads;
-  options.prefill_chunk = s.chunk == 0 ? INT_MAX : s.chunk;
-  KVASIR_TRY(const auto engine, Engine::create(model, options));
-  const size_t batch = static_cast<size_t>(s.batch);
+  KVASIR_TRY(const auto engine, Engine::create(model, engine_options(s.what)));
+  const SessionOptions options = in_layout(session, s.what.layout);
+  const size_t batch = static_cast<size_t>(s.what.batch);
   for (size_t first = 0; first < s.prompts; first += batch)
-    KVASIR_CHECK(run_batch(*engine, s, session, o, first, std::min(batch, s.prompts - first), visit));
+    KVASIR_CHECK(run_batch(*engine, options, o, first, std::min(batch, s.prompts - first), visit));
   return {};
 }
 
@@ -115,25 +120,40 @@ Result<void> check(const Model& model, const VerifyOptions& o) {
   return {};
 }
 
-std::vector<const LayoutInfo*> layouts_of(const VerifyOptions& o) {
-  if (!o.layouts.empty()) return o.layouts;
-  return {layouts().begin(), layouts().end()};
+using Layouts = std::vector<catalog::LayoutEntry>;
+
+Result<Layouts> layouts_of(const VerifyOptions& o) {
+  if (o.layouts.empty()) return Layouts(catalog::layouts().begin(), catalog::layouts().end());
+  Layouts layouts;
+  for (const std::string& name : o.layouts) {
+    KVASIR_TRY(catalog::LayoutEntry layout, catalog::find_layout(name));
+    layouts.push_back(std::move(layout));
+  }
+  return layouts;
 }
 
-std::vector<Setting> all_settings(const VerifyOptions& o) {
+int middle_chunk(const VerifyOptions& o) { return o.chunks[o.chunks.size() / 2]; }
+
+// Prompts of cases that cost more than the others.
+size_t few_prompts(const VerifyOptions& o) { return std::max<size_t>(1, o.prompts.size() / 10); }
+
+std::vector<Setting> all_settings(const Layouts& layouts, const VerifyOptions& o) {
   std::vector<Setting> settings;
-  const size_t few = std::max<size_t>(1, o.prompts.size() / 10);
-  for (const LayoutInfo* layout : layouts_of(o)) {
+  const size_t few = few_prompts(o), some = std::max(few, std::min<size_t>(5, o.prompts.size()));
+  for (const auto& layout : layouts) {
     for (int threads : o.threads)
       for (int chunk : o.chunks)
         for (int batch : o.batches) {
-          const bool quadratic = !layout->keeps && chunk != 0;
-          settings.push_back({layout, threads, chunk, batch, quadratic ? few : o.prompts.size()});
+          const bool quadratic = layout.recomputes && chunk != 0;
+          const VerifyCase what{.layout = layout.name, .threads = threads, .chunk = chunk, .batch = batch};
+          settings.push_back({what, quadratic ? few : o.prompts.size()});
         }
     if (!o.acts) continue;
-    for (const VerifyAct& act : verify_acts())
-      settings.push_back({layout, o.threads.back(), o.chunks[o.chunks.size() / 2], 1,
-                          layout->keeps ? std::max<size_t>(few, std::min<size_t>(5, o.prompts.size())) : few, &act});
+    VerifyCase what{.layout = layout.name, .threads = o.threads.back(), .chunk = middle_chunk(o), .batch = 1};
+    for (const VerifyAct& act : verify_acts()) {
+      what.act = act.name;
+      settings.push_back({what, layout.recomputes ? few : some, &act});
+    }
   }
   return settings;
 }
@@ -141,9 +161,9 @@ std::vector<Setting> all_settings(const VerifyOptions& o) {
 // What every case of a group must give: each token from all of the text before it, computed anew.
 Result<std::vector<Trajectory>> recompute(const std::shared_ptr<const Model>& model, const Group& group,
                                           const VerifyOptions& o) {
-  KVASIR_TRY(const LayoutInfo* none, find_layout("none"));
+  const VerifyCase plainest{.layout = "none", .threads = 1, .chunk = 0, .batch = 1};
   std::vector<Trajectory> reference(group.prompts);
-  KVASIR_CHECK(run_setting(model, {none, 1, 0, 1, group.prompts}, group.session, o,
+  KVASIR_CHECK(run_setting(model, {plainest, group.prompts}, group.session, o,
                            [&](size_t prompt, int, std::span<const float> logits, int id) {
                              reference[prompt].ids.push_back(id);
                              reference[prompt].logits.insert(reference[prompt].logits.end(), logits.begin(),
@@ -152,30 +172,34 @@ Result<std::vector<Trajectory>> recompute(const std::shared_ptr<const Model>& mo
   return reference;
 }
 
-// One case for each layout, of some prompts.
-Group other_group(std::string what, SessionOptions session, const VerifyOptions& o) {
-  Group group{std::move(what), std::move(session), std::max<size_t>(1, o.prompts.size() / 10), {}};
-  for (const LayoutInfo* layout : layouts_of(o))
-    group.settings.push_back(
-        {layout, o.threads.back(), o.chunks[o.chunks.size() / 2], o.batches.back(), group.prompts});
+// One case for each layout, of some prompts. `what` has the KV type or the window of all of them.
+Group other_group(VerifyCase what, SessionOptions session, const Layouts& layouts, const VerifyOptions& o) {
+  Group group{kind_of(what), std::move(session), few_prompts(o), {}};
+  what.threads = o.threads.back();
+  what.chunk = middle_chunk(o);
+  what.batch = o.batches.back();
+  for (const auto& layout : layouts) {
+    what.layout = layout.name;
+    group.settings.push_back({what, group.prompts});
+  }
   return group;
 }
 
-std::vector<Group> all_groups(const Model& model, const VerifyOptions& o) {
-  std::vector<Group> groups{{"", o.session, o.prompts.size(), all_settings(o)}};
+std::vector<Group> all_groups(const Model& model, const Layouts& layouts, const VerifyOptions& o) {
+  std::vector<Group> groups{{"", o.session, o.prompts.size(), all_settings(layouts, o)}};
   if (!o.others) return groups;
-  for (const KvType& type : kv_types()) {
+  for (const auto& type : catalog::kv_types()) {
     SessionOptions session = o.session;
     session.kv_type_k = session.kv_type_v = type.name;
     if (session.kv_type_k != o.session.kv_type_k || session.kv_type_v != o.session.kv_type_v)
-      groups.push_back(other_group(fmt::format("kv={} ", type.name), session, o));
+      groups.push_back(other_group({.kv_type = type.name}, session, layouts, o));
   }
-  const ModelConfig& c = model.network().config();
   constexpr int kWindow = 24;  // with the sinks, shorter than the texts
-  if (!c.rope || !c.windows.empty() || o.session.window > 0 || kWindow + kDefaultSinks > c.max_ctx) return groups;
+  const ModelInfo& info = model.info();
+  if (!info.takes_window || o.session.window > 0 || kWindow + kDefaultSinks > info.max_ctx) return groups;
   SessionOptions session = o.session;
   session.window = kWindow;
-  groups.push_back(other_group(fmt::format("window={}+{} ", kWindow, kDefaultSinks), session, o));
+  groups.push_back(other_group({.window = kWindow, .sinks = kDefaultSinks}, session, layouts, o));
   return groups;
 }
 
@@ -192,10 +216,12 @@ std::vector<KnownText> known_texts(const VerifyOptions& o, const std::vector<Tra
 Result<VerifyCase> compare_act(const std::shared_ptr<const Model>& model, const Group& group, const Setting& s,
                                const VerifyOptions& o, const std::vector<Trajectory>& reference) {
   constexpr size_t kKept = size_t{1} << 40;
-  KVASIR_TRY(const auto engine, Engine::create(model, {s.threads, s.chunk == 0 ? INT_MAX : s.chunk, kKept}));
+  EngineOptions options = engine_options(s.what);
+  options.prefix_ram = kKept;
+  KVASIR_TRY(const auto engine, Engine::create(model, options));
   const std::vector<KnownText> texts = known_texts(o, reference, s.prompts);
   const SamplingParams greedy{.temperature = 0};
-  VerifyCase c{.name = group.what + s.name()};
+  VerifyCase c = s.what;
   const Compare compare = [&](size_t text, int position, std::span<const float> row) {
     const auto step = static_cast<size_t>(position - texts[text].prompt);
     c.compared_logits += row.size();
@@ -204,14 +230,13 @@ Result<VerifyCase> compare_act(const std::shared_ptr<const Model>& model, const 
     const auto id = sample(row, greedy);
     c.differing_tokens += !id || *id != reference[text].ids[step];
   };
-  KVASIR_CHECK(s.act->run({*engine, *s.layout, group.session, texts, compare}));
+  KVASIR_CHECK(s.act->run({*engine, in_layout(group.session, c.layout), texts, compare}));
   return c;
 }
 
 Result<VerifyCase> compare(const std::shared_ptr<const Model>& model, const Group& group, const Setting& s,
                            const VerifyOptions& o, const std::vector<Trajectory>& reference) {
-  VerifyCase c;
-  c.name = group.what + s.name();
+  VerifyCase c = s.what;
   KVASIR_CHECK(
       run_setting(model, s, group.session, o, [&](size_t prompt, int step, std::span<const float> logits, int id) {
         const Trajectory& want = reference[prompt];
@@ -226,9 +251,16 @@ Result<VerifyCase> compare(const std::shared_ptr<const Model>& model, const Grou
 
 }  // namespace
 
+std::string VerifyCase::name() const {
+  if (!act.empty()) return fmt::format("{} {}", layout, act);
+  return fmt::format("{}{} threads={} chunk={} batch={}", kind_of(*this), layout, threads,
+                     chunk == 0 ? "all" : std::to_string(chunk), batch);
+}
+
 Result<VerifyReport> verify(const std::shared_ptr<const Model>& model, const VerifyOptions& o) {
   KVASIR_CHECK(check(*model, o));
-  const std::vector<Group> groups = all_groups(*model, o);
+  KVASIR_TRY(const Layouts layouts, layouts_of(o));
+  const std::vector<Group> groups = all_groups(*model, layouts, o);
   VerifyReport report;
   report.prompts = static_cast<int>(o.prompts.size());
   report.tokens = report.prompts * o.new_tokens;
@@ -242,7 +274,7 @@ Result<VerifyReport> verify(const std::shared_ptr<const Model>& model, const Ver
     progress(group.what + "reference: recomputing every token");
     KVASIR_TRY(const std::vector<Trajectory> reference, recompute(model, group, o));
     for (const Setting& s : group.settings) {
-      progress(group.what + s.name());
+      progress(s.what.name());
       KVASIR_TRY(VerifyCase c, (s.act != nullptr ? compare_act : compare)(model, group, s, o, reference));
       report.differing_tokens += c.differing_tokens;
       report.differing_logit_bits += c.differing_logit_bits;

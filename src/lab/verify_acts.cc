@@ -9,8 +9,8 @@
 
 #include <fmt/format.h>
 
+#include <kvasir/catalog.h>
 #include <kvasir/generate.h>
-#include "cache/layout.h"
 
 namespace kvasir {
 namespace {
@@ -22,7 +22,7 @@ int below(std::mt19937& random, int n) { return static_cast<int>(random() % stat
 class Typist {
  public:
   static Result<Typist> open(const ActRun& run, size_t text) {
-    KVASIR_TRY(Session session, run.engine.open_session(run.layout, run.session));
+    KVASIR_TRY(Session session, run.engine.open_session(run.session));
     return Typist(run, text, std::move(session));
   }
   Result<Typist> fork() const {
@@ -156,7 +156,7 @@ Result<void> prefix(const ActRun& run) {
     KVASIR_CHECK(typist.type(typist.left()));
     KVASIR_CHECK(run.engine.keep(session));
     for (int end = 1; end <= typist.length(); ++end) {
-      KVASIR_TRY(session, run.engine.open_session(run.layout, run.session));
+      KVASIR_TRY(session, run.engine.open_session(run.session));
       KVASIR_CHECK(run.engine.reuse(session, typist.part(0, end)));
       KVASIR_CHECK(typist.type(end - session.pos()));
     }
@@ -164,20 +164,26 @@ Result<void> prefix(const ActRun& run) {
   });
 }
 
+// The next in the catalogue; after the last, or one that it does not have, the first.
+std::string layout_after(const std::string& name) {
+  const auto all = catalog::layouts();
+  const auto at = std::find_if(all.begin(), all.end(), [&](const auto& layout) { return layout.name == name; });
+  return at == all.end() || at + 1 == all.end() ? all.front().name : (at + 1)->name;
+}
+
 // Saved anywhere, loaded into the layout that comes next, saved again and loaded back.
 Result<void> snapshot(const ActRun& run) {
   namespace fs = std::filesystem;
   std::error_code ec;
   const fs::path file = fs::temp_directory_path(ec) / fmt::format("kvasir-verify-{}.kv", ::getpid());
-  const auto at = std::find_if(layouts().begin(), layouts().end(),
-                               [&](const LayoutInfo* info) { return info->name == run.layout.name; });
-  const LayoutInfo& other = at == layouts().end() || at + 1 == layouts().end() ? *layouts().front() : **(at + 1);
   std::mt19937 random(4);
   const auto done = each_text(run, [&](Typist& typist) -> Result<void> {
-    for (const LayoutInfo* into : {&other, &run.layout}) {
+    for (const std::string& layout : {layout_after(run.session.layout), run.session.layout}) {
+      SessionOptions into = run.session;
+      into.layout = layout;
       KVASIR_CHECK(typist.type(below(random, typist.left() + 1)));
       KVASIR_CHECK(typist.session.save(file.string()));
-      KVASIR_TRY(typist.session, run.engine.open_session(*into, run.session));
+      KVASIR_TRY(typist.session, run.engine.open_session(into));
       KVASIR_CHECK(typist.session.load(file.string()));
     }
     return typist.type(typist.left());

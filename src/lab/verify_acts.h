@@ -22,7 +22,6 @@ using Compare = std::function<void(size_t text, int position, std::span<const fl
 
 struct ActRun {
   Engine& engine;
-  const LayoutInfo& layout;
   SessionOptions session;
   std::span<const KnownText> texts;
   Compare compare;

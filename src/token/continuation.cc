@@ -1,5 +1,5 @@
 // Encoding after a seam.
-#include "token/continuation.h"
+#include <kvasir/tokenizer.h>
 
 #include <algorithm>
 #include <array>

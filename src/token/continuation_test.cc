@@ -1,5 +1,5 @@
 // Ids that go on after ids, against the encoder's own ids of the whole text.
-#include "token/continuation.h"
+#include <kvasir/tokenizer.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -8,7 +8,6 @@
 
 #include <kvasir/verify.h>
 
-#include "arch/network.h"
 #include "cache/kv_type.h"
 #include "cache/layout.h"
 #include "lab/quantize.h"
@@ -40,11 +39,11 @@ void expect_pass(const std::string& path, size_t count, int new_tokens) {
   EXPECT_EQ(report->tokens, static_cast<int>(count) * new_tokens);
   EXPECT_EQ(report->differing_tokens, 0);
   EXPECT_EQ(report->differing_logit_bits, 0u);
-  const size_t others = kv_types().size() - 1 + (model->network().config().rope ? 1 : 0);
+  const size_t others = kv_types().size() - 1 + (model->info().takes_window ? 1 : 0);
   EXPECT_EQ(report->cases.size(), layouts().size() * (3 * 4 * 2 + verify_acts().size() + others));
   for (const VerifyCase& c : report->cases) {
-    EXPECT_GT(c.compared_logits, 0u) << c.name;
-    EXPECT_EQ(c.differing_logit_bits, 0u) << c.name;
+    EXPECT_GT(c.compared_logits, 0u) << c.name();
+    EXPECT_EQ(c.differing_logit_bits, 0u) << c.name();
   }
 }
 

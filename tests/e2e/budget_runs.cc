@@ -52,7 +52,7 @@ class Soak {
         wrong(fmt::format("an answer of {} tokens differs from its own alone", request.tokens));
     check_memory();
     fmt::print("weights {}, {} finished, {} refused, most at once {}, peak {} of {} B ({:.1f} %), {} wrong\n",
-               model_->info().weights_mode, done_, refused_, most_, peak_rss_bytes(), ram_,
+               weights_mode_name(model_->info().weights_mode), done_, refused_, most_, peak_rss_bytes(), ram_,
                100.0 * static_cast<double>(peak_rss_bytes()) / static_cast<double>(ram_), wrong_);
     return wrong_ == 0 && done_ > 0 && refused_ > 0;
   }

@@ -40,7 +40,7 @@ void bind(kvasir::GgufModel model) {
   const auto config = (*family)->parse_config(model.config);
   if (!config || config->layers > 64) return;
   const auto network = kvasir::Network::load(**family, *config, std::make_shared<kvasir::TensorDir>(model.tensors),
-                                             kvasir::WeightMode::mapped, "fuzz");
+                                             kvasir::WeightsMode::mapped, "fuzz");
   if (network) require((*network)->fingerprint().has_value());
 }
 

@@ -123,7 +123,7 @@ class GoldenNano : public testing::Test {
     auto dir = open_safetensors(folder_.path());
     ASSERT_TRUE(dir) << message_of(dir);
     dir_ = std::make_shared<TensorDir>(std::move(*dir));
-    auto network = Network::load(*family, *config, dir_, WeightMode::resident, "gpt-nano-sort");
+    auto network = Network::load(*family, *config, dir_, WeightsMode::resident, "gpt-nano-sort");
     ASSERT_TRUE(network) << message_of(network);
     network_ = std::move(*network);
   }

@@ -121,9 +121,10 @@ inline std::vector<std::string> layout_names() {
   return names;
 }
 
-inline ModelOptions with_weights(std::string mode) {
+/// Requires: the name of a mode.
+inline ModelOptions with_weights(std::string_view mode) {
   ModelOptions options;
-  options.weights = std::move(mode);
+  options.weights = *parse_weights_mode(mode);
   return options;
 }
 inline ModelOptions with_tokenizer(std::string path) {

@@ -134,6 +134,7 @@ constexpr GgufName kGgufLayerTensors[] = {
 }  // namespace
 
 const Family family_gpt2{.name = "gpt2",
+                         .summary = "GPT-2: learned positions, LayerNorm, GELU",
                          .aliases = kAliases,
                          .prefixes = kPrefixes,
                          .buffers = kMasks,

@@ -116,6 +116,7 @@ constexpr std::array<std::string_view, 2> kAliases{"llama", kMistral};
 }  // namespace llama
 
 const Family family_llama{.name = "llama",
+                          .summary = "Llama 1 to 3, Mistral, SmolLM2, TinyLlama: RMSNorm, RoPE, grouped heads, SwiGLU",
                           .aliases = llama::kAliases,
                           .prefixes = llama::kPrefixes,
                           .gguf = {.arch = "llama", .paired_qk = true},

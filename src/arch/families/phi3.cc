@@ -61,6 +61,7 @@ constexpr GgufName kGgufTensors[] = {
 }  // namespace
 
 const Family family_phi3{.name = "phi3",
+                         .summary = "Phi-3: Llama with q, k and v in one matrix, gate and up in another",
                          .aliases = kAliases,
                          .prefixes = llama::kPrefixes,
                          .gguf = {.arch = "phi3", .layer_tensors = kGgufTensors},

@@ -23,6 +23,7 @@ TensorTable tensor_table(const ModelConfig& c) { return llama::tensor_table(c); 
 }  // namespace
 
 const Family family_qwen2{.name = "qwen2",
+                          .summary = "Qwen2 and Qwen2.5: Llama with biases of q, k and v",
                           .aliases = kAliases,
                           .prefixes = llama::kPrefixes,
                           .gguf = {.arch = "qwen2"},

@@ -51,6 +51,7 @@ constexpr std::array<std::string_view, 1> kAliases{"qwen3"};
 }  // namespace
 
 const Family family_qwen3{.name = "qwen3",
+                          .summary = "Qwen3: Llama with a norm for each head of q and k",
                           .aliases = kAliases,
                           .prefixes = kPrefixes,
                           .gguf = {.arch = "qwen3"},

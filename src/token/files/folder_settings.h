@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include <kvasir/ignored.h>
 #include <kvasir/result.h>
+#include <kvasir/tokenizer.h>
 
 #include "token/added_tokens.h"
 

@@ -5,8 +5,8 @@
 #include <memory>
 #include <vector>
 
-#include <kvasir/ignored.h>
 #include <kvasir/result.h>
+#include <kvasir/tokenizer.h>
 
 #include "token/model.h"
 

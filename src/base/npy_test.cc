@@ -1,5 +1,5 @@
 // The header's bytes as NumPy's format description gives them.
-#include "format/npy.h"
+#include "base/npy.h"
 
 #include <gmock/gmock.h>
 

@@ -1,5 +1,5 @@
 // The .npy header: a magic, a version, and a Python dict padded to a multiple of 64 bytes.
-#include "format/npy.h"
+#include "base/npy.h"
 
 #include <bit>
 #include <string>
