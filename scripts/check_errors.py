@@ -3,7 +3,8 @@ row in src/cli/parameter_names.h, which the command line needs to show a flag in
 
 usage: check_errors.py [ROOT]
 
-A text is a string literal of src/ outside src/cli and outside tests. A parameter is spelled Type::field.
+A text is a string literal of src/ outside src/cli and outside tests. A parameter is spelled Type::field, where the name
+of the type ends in Options, Params or Request.
 """
 import os
 import re
@@ -14,7 +15,7 @@ FLAG_LIST = 'src/cli/flag_list.h'
 # A comment, a character or a string; only strings are looked at. Adjacent literals are one text.
 TOKEN = re.compile(r'//[^\n]*|/\*.*?\*/|\'(?:\\.|[^\'\\])+\'|R"\((.*?)\)"|"((?:\\.|[^"\\\n])*)"', re.S)
 FLAG = re.compile(r'(?:^| )--?[a-z]')
-PARAMETER = re.compile(r'\b[A-Z]\w*::[a-z]\w*')
+PARAMETER = re.compile(r'\b[A-Z]\w*(?:Options|Params|Request)::[a-z]\w*')
 
 
 def texts(code):
@@ -50,16 +51,16 @@ def check_text(text, rows):
         yield 'names a flag', f'the parameter, "SessionOptions::ctx"; {TABLE} gives its flag'
     for parameter in PARAMETER.findall(text):
         if not any(row in text and row.split()[0] == parameter for row in rows):
-            yield f'{parameter} has no flag', f'a row for it in {TABLE}'
+            yield f'{parameter} has no row', f'its flag in {TABLE}, "" where no command has one'
 
 
 def main():
     root = sys.argv[1] if len(sys.argv) > 1 else os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    table = dict(re.findall(r'\{"([^"]+)", "([^"]+)"\}', read(root, TABLE)))
+    table = dict(re.findall(r'\{"([^"]+)", "([^"]*)"\}', read(root, TABLE)))
     declared = {name for names in re.findall(r'\.names\s*=\s*"([^"]+)"', read(root, FLAG_LIST))
                 for name in names.split(',')}
     problems = [f'{TABLE}:1: {parameter}: {flag} is no flag (try: one that {FLAG_LIST} declares)'
-                for parameter, flag in table.items() if flag not in declared]
+                for parameter, flag in table.items() if flag and flag not in declared]
     count = 0
     for path in library_sources(root):
         for line, text in texts(read(root, path)):

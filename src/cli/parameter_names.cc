@@ -25,7 +25,7 @@ std::string with_flags(std::string_view text) {
   for (size_t at = 0; at < text.size();) {
     const bool begins = at == 0 || !in_name(text[at - 1]);
     const ParameterName* entry = begins ? entry_at(text.substr(at)) : nullptr;
-    if (entry == nullptr) {
+    if (entry == nullptr || entry->flag.empty()) {
       out += text[at++];
       continue;
     }

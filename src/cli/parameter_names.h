@@ -11,7 +11,7 @@ namespace kvasir::cli {
 
 struct ParameterName {
   std::string_view parameter;  ///< "SessionOptions::ctx", or one with its value where the value has a flag of its own
-  std::string_view flag;
+  std::string_view flag;       ///< empty: no command has one, and texts keep the parameter
 };
 
 inline constexpr ParameterName kParameterNames[] = {
@@ -25,6 +25,7 @@ inline constexpr ParameterName kParameterNames[] = {
     {"EngineOptions::prefill_chunk", "--prefill-chunk"},
     {"EngineOptions::prefix_ram", "--prefix-ram"},
     {"EngineOptions::threads", "--threads"},
+    {"Feed::tokens", "-p"},
     {"GenerateOptions::lookup", "--lookup"},
     {"GenerateOptions::max_tokens", "-n"},
     {"GenerateOptions::on_full", "--on-full"},
