@@ -13,7 +13,8 @@ if(KVASIR_THREADS_ONLY)
     endif()
   endforeach()
 endif()
-add_executable(kvasir_tests ${test_sources})
+# Of the command line, only what is tested without the program.
+add_executable(kvasir_tests ${test_sources} ${PROJECT_SOURCE_DIR}/src/cli/parameter_names.cc)
 target_include_directories(kvasir_tests PRIVATE
   ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR})
 target_link_libraries(kvasir_tests PRIVATE kvasir_lib GTest::gmock GTest::gtest GTest::gtest_main fmt::fmt nlohmann_json::nlohmann_json

@@ -36,7 +36,7 @@ struct EngineOptions {
 inline constexpr int kDefaultSinks = 4;
 
 struct SessionOptions {
-  std::string layout = "grow";  ///< a name of `kvasir plan --help`'s list
+  std::string layout = "grow";  ///< a name of the list of cache layouts (docs/kv-cache.md)
   int ctx = 0;                  ///< the most positions; 0: the model's own limit, or what the budget has room for
   std::string kv_type_k = "f32", kv_type_v = "f32";
   /// Every token sees only the last `window` positions, itself included, and the first `sinks` of the sequence, moved

@@ -86,7 +86,7 @@ class Model {
  private:
   Model();
   /// Takes from the budget for as long as the model lives.
-  Result<void> take(size_t bytes, const std::string& owner);
+  Result<void> take(size_t bytes, const std::string& owner, const std::string& hint);
   Result<void> open_tokenizer(const std::string& file, bool inside_gguf);
   void add_turn_ends(bool inside_gguf);
   Result<void> load_weights(const Family& family, const ModelConfig& config, std::shared_ptr<const TensorDir> dir,

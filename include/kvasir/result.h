@@ -48,9 +48,6 @@ std::string_view kind_name(Error::Kind kind);
 inline tl::unexpected<Error> fail(Error::Kind kind, std::string what, std::string where = {}, std::string hint = {}) {
   return tl::unexpected<Error>(Error{kind, std::move(what), std::move(where), std::move(hint)});
 }
-inline tl::unexpected<Error> fail(std::string what, std::string where = {}, std::string hint = {}) {  // TODO: goes
-  return fail(Error::internal, std::move(what), std::move(where), std::move(hint));
-}
 
 }  // namespace kvasir
 

@@ -28,16 +28,19 @@ std::string ModelConfig::canonical() const {
 }
 
 Result<void> check_config(const ModelConfig& c, const std::string& where) {
-  if (c.head_dim < 1) return fail(fmt::format("{} channels for {} heads", c.hidden, c.heads), where);
+  if (c.head_dim < 1) return fail(Error::damaged, fmt::format("{} channels for {} heads", c.hidden, c.heads), where);
   if (c.heads % c.kv_heads != 0)
-    return fail(fmt::format("{} query heads cannot share {} KV heads evenly", c.heads, c.kv_heads), where,
-                "a config whose head counts divide");
+    return fail(Error::damaged, fmt::format("{} query heads cannot share {} KV heads evenly", c.heads, c.kv_heads),
+                where, "a config whose head counts divide");
   if (c.rope && c.head_dim % 2 != 0)
-    return fail(fmt::format("a head of {} channels cannot be rotated in pairs", c.head_dim), where, "an even head_dim");
+    return fail(Error::damaged, fmt::format("a head of {} channels cannot be rotated in pairs", c.head_dim), where,
+                "an even head_dim");
   for (int id : c.eos)
-    if (id >= c.vocab) return fail(fmt::format("end-of-text id {} is past the vocabulary of {}", id, c.vocab), where);
+    if (id >= c.vocab)
+      return fail(Error::damaged, fmt::format("end-of-text id {} is past the vocabulary of {}", id, c.vocab), where);
   if (c.bos && *c.bos >= c.vocab)
-    return fail(fmt::format("beginning-of-text id {} is past the vocabulary of {}", *c.bos, c.vocab), where);
+    return fail(Error::damaged, fmt::format("beginning-of-text id {} is past the vocabulary of {}", *c.bos, c.vocab),
+                where);
   return {};
 }
 
@@ -46,7 +49,8 @@ namespace {
 // transformers refuses these models: the number has a default, and null is none.
 Result<void> refuse_nulls(const ConfigView& view, std::initializer_list<std::string_view> keys) {
   for (std::string_view key : keys)
-    if (view.is_null(key)) return fail(fmt::format("\"{}\" is null, expected a number", key), view.where());
+    if (view.is_null(key))
+      return fail(Error::damaged, fmt::format("\"{}\" is null, expected a number", key), view.where());
   return {};
 }
 
@@ -64,7 +68,7 @@ Result<ModelConfig> parse_decoder_config(const ConfigView& view, std::string_vie
   KVASIR_CHECK(refuse_nulls(view, {"rms_norm_eps", "rope_theta", "max_position_embeddings"}));
   const auto read = [&](const char* key, int64_t max, int* out) -> Result<void> {
     KVASIR_TRY(const int64_t value, view.get_int_or(key, *out, 1, max));
-    if (value == 0) return fail(fmt::format("\"{}\" is missing", key), view.where());
+    if (value == 0) return fail(Error::damaged, fmt::format("\"{}\" is missing", key), view.where());
     *out = static_cast<int>(value);
     return {};
   };
@@ -77,7 +81,8 @@ Result<ModelConfig> parse_decoder_config(const ConfigView& view, std::string_vie
   KVASIR_CHECK(read("num_key_value_heads", 4096, &c.kv_heads));
   const bool own_width = view.has("head_dim") || (defaults.head_dim != 0 && !view.is_null("head_dim"));
   if (!own_width && c.hidden % c.heads != 0)
-    return fail(fmt::format("{} channels do not divide into {} heads", c.hidden, c.heads), view.where());
+    return fail(Error::damaged, fmt::format("{} channels do not divide into {} heads", c.hidden, c.heads),
+                view.where());
   c.head_dim = own_width && defaults.head_dim != 0 ? defaults.head_dim : c.hidden / c.heads;
   KVASIR_CHECK(read("head_dim", 1024, &c.head_dim));
   c.max_ctx = defaults.max_ctx;
@@ -85,7 +90,8 @@ Result<ModelConfig> parse_decoder_config(const ConfigView& view, std::string_vie
   KVASIR_TRY(const double eps, view.get_number_or("rms_norm_eps", defaults.norm_eps, 0.0, 1.0));
   c.norm_eps = static_cast<float>(eps);
   KVASIR_TRY(const std::string act, view.get_string_or("hidden_act", "silu"));
-  if (act != "silu") return fail("hidden_act \"" + act + "\" is not supported", view.where(), "a model with silu");
+  if (act != "silu")
+    return fail(Error::unsupported, "hidden_act \"" + act + "\" is not supported", view.where(), "a model with silu");
   KVASIR_TRY(c.tied_head, view.get_bool_or("tie_word_embeddings", false));
   KVASIR_TRY(c.rope, parse_rope(view, c.head_dim));
   KVASIR_TRY(const int64_t mtp_layers, view.get_int_or("num_nextn_predict_layers", 0, 0, 64));
@@ -104,13 +110,14 @@ Result<std::vector<bool>> sliding_layers(const ConfigView& view, int layers) {
   std::vector<bool> slides;
   for (const std::string& type : types) {
     if (type != "sliding_attention" && type != "full_attention")
-      return fail(fmt::format("layer {} has \"{}\", which is not supported", slides.size(), type), view.where(),
-                  "layers of sliding_attention and full_attention");
+      return fail(Error::unsupported, fmt::format("layer {} has \"{}\", which is not supported", slides.size(), type),
+                  view.where(), "layers of sliding_attention and full_attention");
     slides.push_back(type == "sliding_attention");
   }
   if (types.empty()) slides.assign(pattern.begin(), pattern.end());
   if (!slides.empty() && slides.size() != static_cast<size_t>(layers))
-    return fail(fmt::format("attention of {} layers is described, there are {}", slides.size(), layers), view.where());
+    return fail(Error::damaged, fmt::format("attention of {} layers is described, there are {}", slides.size(), layers),
+                view.where());
   return slides;
 }
 
@@ -119,7 +126,7 @@ Result<std::vector<bool>> sliding_layers(const ConfigView& view, int layers) {
 Result<std::vector<int>> windows_by_layer(const ConfigView& view, int layers, int64_t window, int64_t first) {
   KVASIR_TRY(const std::vector<bool> slides, sliding_layers(view, layers));
   if (window == 0 && std::find(slides.begin(), slides.end(), true) != slides.end())
-    return fail("layers have a window whose size the configuration does not give", view.where(),
+    return fail(Error::damaged, "layers have a window whose size the configuration does not give", view.where(),
                 "a configuration with \"sliding_window\"");
   if (window == 0) return std::vector<int>();
   std::vector<int> windows(static_cast<size_t>(layers), static_cast<int>(window));
@@ -144,13 +151,13 @@ Result<void> parse_special_ids(const ConfigView& view, ModelConfig* config) {
   for (int64_t id : eos) {
     if (id == -1) continue;  // how some files say that there is none
     if (id < 0 || id > kMaxId)
-      return fail(fmt::format("\"eos_token_id\" is {}, allowed 0..{}", id, kMaxId), view.where());
+      return fail(Error::damaged, fmt::format("\"eos_token_id\" is {}, allowed 0..{}", id, kMaxId), view.where());
     config->eos.push_back(static_cast<int>(id));
   }
   KVASIR_TRY(const auto bos, view.get_ints_or_empty("bos_token_id"));
   if (bos.empty() || bos[0] == -1) return {};
   if (bos[0] < 0 || bos[0] > kMaxId)
-    return fail(fmt::format("\"bos_token_id\" is {}, allowed 0..{}", bos[0], kMaxId), view.where());
+    return fail(Error::damaged, fmt::format("\"bos_token_id\" is {}, allowed 0..{}", bos[0], kMaxId), view.where());
   config->bos = static_cast<int>(bos[0]);
   return {};
 }

@@ -42,7 +42,7 @@ Result<const Family*> find_family(const ConfigView& view) {
       if (alias == type) return family;
       names.push_back(alias);
     }
-  return fail(fmt::format("model_type \"{}\" is not supported", type), view.where(),
+  return fail(Error::unsupported, fmt::format("model_type \"{}\" is not supported", type), view.where(),
               fmt::format("a model of type {}", fmt::join(names, ", ")));
 }
 
@@ -62,12 +62,13 @@ Result<const TensorInfo*> find_tensor(const Family& family, const TensorSpec& sp
       if (info == nullptr) info = dir.find(std::string(outer).append(prefix).append(spec.name));
   if (info == nullptr && spec.optional) return info;
   if (info == nullptr)
-    return fail(fmt::format("tensor \"{}\" is missing", spec.name), where,
+    return fail(Error::damaged, fmt::format("tensor \"{}\" is missing", spec.name), where,
                 "a complete checkpoint of this architecture");
   std::vector<int64_t> shape = spec.shape;
   if (info->transposed) std::reverse(shape.begin(), shape.end());
   if (info->shape != shape)
-    return fail(fmt::format("tensor \"{}\" has shape [{}], the config asks for [{}]", info->name,
+    return fail(Error::damaged,
+                fmt::format("tensor \"{}\" has shape [{}], the config asks for [{}]", info->name,
                             fmt::join(info->shape, ", "), fmt::join(shape, ", ")),
                 where, "the config.json that belongs to these weights");
   return info;

@@ -112,7 +112,7 @@ void add_vector(const std::vector<float>& v, int pair_dim, Hash& hash) {
 
 Result<std::string> Network::fingerprint() const {
   Hash hash;
-  if (!hash.reset()) return fail("no memory for a hash", "fingerprint");
+  if (!hash.reset()) return fail(Error::no_room, "no memory for a hash", "fingerprint");
   hash.add(config_.canonical());
   for (const Group& group : groups_)
     for (size_t i = 0; i < group.matrices.size(); ++i) {

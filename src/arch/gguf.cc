@@ -45,14 +45,15 @@ class Translator {
  private:
   Result<void> find_family() {
     KVASIR_TRY(const auto arch, metadata().get_string("general.architecture"));
-    if (!arch) return fail("general.architecture is missing", where_, "a GGUF file of a language model");
+    if (!arch)
+      return fail(Error::damaged, "general.architecture is missing", where_, "a GGUF file of a language model");
     std::vector<std::string_view> known;
     for (const Family* family : families()) {
       if (family->gguf.arch == *arch) family_ = family, names_ = &family->gguf;
       if (!family->gguf.arch.empty()) known.push_back(family->gguf.arch);
     }
     if (family_ != nullptr) return {};
-    return fail(fmt::format("the architecture {} is not supported", in_quotes(*arch)), where_,
+    return fail(Error::unsupported, fmt::format("the architecture {} is not supported", in_quotes(*arch)), where_,
                 fmt::format("a model of architecture {}", fmt::join(known, ", ")));
   }
 
@@ -69,7 +70,7 @@ class Translator {
          {"block_count", "context_length", "embedding_length", "feed_forward_length", "attention.head_count",
           "attention.layer_norm_rms_epsilon", "attention.layer_norm_epsilon"})
       if (has_key(name) && metadata().find(key(name)) == nullptr)
-        return fail(in_quotes(key(name)) + " is missing", where_);
+        return fail(Error::damaged, in_quotes(key(name)) + " is missing", where_);
     return {};
   }
 
@@ -82,7 +83,8 @@ class Translator {
     } else if (const auto real = value->as_number()) {
       view.set(hf, decimal ? shortest_decimal(*real) : *real);
     } else {
-      return fail(fmt::format("the metadata key {} holds a value of type {}, expected one number", in_quotes(at),
+      return fail(Error::damaged,
+                  fmt::format("the metadata key {} holds a value of type {}, expected one number", in_quotes(at),
                               gguf_type_name(value->type)),
                   where_);
     }
@@ -97,7 +99,7 @@ class Translator {
                                     [](const GgufName& name) { return name.gguf == "block_count"; });
     KVASIR_TRY(const int64_t all, config_.get_int(count->hf, 1, 1 << 20));
     if (*further < 0 || *further >= all)
-      return fail(fmt::format("{} of {} layers are for multi-token prediction", *further, all), where_);
+      return fail(Error::damaged, fmt::format("{} of {} layers are for multi-token prediction", *further, all), where_);
     config_.set(count->hf, all - *further);
     config_.set("num_nextn_predict_layers", *further);
     return {};
@@ -125,7 +127,7 @@ class Translator {
     else if (value->type == GgufType::array && value->element == GgufType::boolean)
       for (std::byte flag : value->bytes) slides.push_back(flag != std::byte{0});
     else
-      return fail(fmt::format("the metadata key {} is no list of layers", in_quotes(at)), where_);
+      return fail(Error::damaged, fmt::format("the metadata key {} is no list of layers", in_quotes(at)), where_);
     config_.set(kGgufWindowPattern, slides);
     return {};
   }
@@ -135,6 +137,7 @@ class Translator {
     KVASIR_TRY(const auto order, metadata().get_string(mark(key("tensor_data_layout"))));
     if (!order || *order == "Meta AI original pth") return {};
     return fail(
+        Error::unsupported,
         fmt::format("{} is {}, which is not supported", in_quotes(key("tensor_data_layout")), in_quotes(*order)),
         where_, "the model, converted again");
   }
@@ -151,7 +154,8 @@ class Translator {
     const TensorDir& dir = file_.tensors;
     const TensorInfo* embedding = dir.find("token_embd.weight");
     if (embedding == nullptr || embedding->shape.size() != 2)
-      return fail("the matrix token_embd.weight is missing", where_, "a GGUF file with the weights of a model");
+      return fail(Error::damaged, "the matrix token_embd.weight is missing", where_,
+                  "a GGUF file with the weights of a model");
     config_.set("vocab_size", embedding->shape[0]);
     config_.set("tie_word_embeddings", dir.find("output.weight") == nullptr);
     config_.set("attention_bias", any_layer_has({".attn_q.bias", ".attn_k.bias", ".attn_v.bias"}));
@@ -183,7 +187,8 @@ class Translator {
   Result<void> same(std::string_view name, int64_t expected) {
     KVASIR_TRY(const auto value, get_int(name));
     if (!value || *value == expected) return {};
-    return fail(fmt::format("the metadata key {} is {}, and the rest of the file says {}", in_quotes(key(name)), *value,
+    return fail(Error::damaged,
+                fmt::format("the metadata key {} is {}, and the rest of the file says {}", in_quotes(key(name)), *value,
                             expected),
                 where_);
   }
@@ -193,19 +198,21 @@ class Translator {
     if (!has_rope()) return {};
     KVASIR_TRY(const auto rotated, get_int("rope.dimension_count"));
     if (rotated && head_dim_ != 0 && *rotated != head_dim_)
-      return fail(fmt::format("{} of {} channels of a head are rotated, which is not supported", *rotated, head_dim_),
+      return fail(Error::unsupported,
+                  fmt::format("{} of {} channels of a head are rotated, which is not supported", *rotated, head_dim_),
                   where_, "a model that rotates whole heads");
     for (const char* factors : {"rope_factors_long.weight", "rope_factors_short.weight"})
       if (file_.tensors.find(factors) != nullptr)
-        return fail(fmt::format("RoPE scaling \"longrope\" (tensor {}) is not supported", factors), where_,
-                    "a model with linear, llama3 or no scaling");
+        return fail(Error::unsupported, fmt::format("RoPE scaling \"longrope\" (tensor {}) is not supported", factors),
+                    where_, "a model with linear, llama3 or no scaling");
     KVASIR_TRY(const auto type, metadata().get_string(mark(key("rope.scaling.type"))));
     KVASIR_TRY(const auto factor, scaling_factor());
     const TensorInfo* factors = file_.tensors.find(kFactors);
     const std::string kind(type.value_or("linear"));
-    if (type == "linear" && !factor) return fail(in_quotes(key("rope.scaling.factor")) + " is missing", where_);
+    if (type == "linear" && !factor)
+      return fail(Error::damaged, in_quotes(key("rope.scaling.factor")) + " is missing", where_);
     if (kind != "linear" && kind != "none")
-      return fail(fmt::format("RoPE scaling {} is not supported", in_quotes(kind)), where_,
+      return fail(Error::unsupported, fmt::format("RoPE scaling {} is not supported", in_quotes(kind)), where_,
                   "a model with linear, llama3 or no scaling");
     KVASIR_TRY(ConfigView scaling, ConfigView::parse("{}", where_));
     scaling.set("rope_type", "linear");
@@ -220,7 +227,8 @@ class Translator {
     KVASIR_TRY(const auto now, metadata().get_number(mark(key("rope.scaling.factor"))));
     KVASIR_TRY(const auto old, metadata().get_number(mark(key("rope.scale_linear"))));  // the key of 2023
     if (now && old && *now != *old)
-      return fail(fmt::format("{} and {} are both there and differ", in_quotes(key("rope.scaling.factor")),
+      return fail(Error::damaged,
+                  fmt::format("{} and {} are both there and differ", in_quotes(key("rope.scaling.factor")),
                               in_quotes(key("rope.scale_linear"))),
                   where_);
     return now ? now : old;
@@ -228,7 +236,7 @@ class Translator {
 
   Result<void> set_factors(const TensorInfo& tensor, ConfigView& scaling) const {
     if (tensor.codec == nullptr || tensor.shape.size() != 1 || tensor.shape[0] > kMaxPairDim)
-      return fail("rope_freqs.weight is no short vector of floats", where_);
+      return fail(Error::damaged, "rope_freqs.weight is no short vector of floats", where_);
     std::vector<float> factors(static_cast<size_t>(tensor.shape[0]));
     tensor.codec->decode(file_.tensors.data(tensor).data(), factors.data(), tensor.shape[0]);
     scaling.set("rope_type", kGgufFactors);

@@ -19,6 +19,7 @@ Result<const TensorInfo*> Network::find(const TensorSpec& spec, const TensorDir&
   KVASIR_TRY(const TensorInfo* info, find_tensor(*family_, spec, dir, where));
   if (info != nullptr && info->codec == nullptr)
     return fail(
+        Error::unsupported,
         fmt::format("tensor \"{}\" has dtype {}, which is not a weight type", info->name_in_file(), info->dtype), where,
         "a type that Kvasir reads: docs/models.md");
   return info;
@@ -42,7 +43,8 @@ Result<Network::Group> Network::bind(const std::vector<TensorSpec>& specs, const
       const int64_t cols = spec.conv1d ? spec.shape[0] : spec.shape[1];
       matrix = {info->codec, nullptr, rows, cols, spec.conv1d != info->transposed, info->pair_dim};
       if (matrix.conv1d && info->codec->act != Act::f32)
-        return fail(fmt::format("tensor \"{}\" has integer weights that are stored by column", info->name), where,
+        return fail(Error::unsupported,
+                    fmt::format("tensor \"{}\" has integer weights that are stored by column", info->name), where,
                     "a GGUF file, which stores them by row");
     }
     group.infos.push_back(vector.empty() ? info : nullptr);
@@ -171,21 +173,24 @@ Result<HeldWeights> Network::acquire_slice(size_t slice, Compute& compute) const
 
 Result<void> Network::check(std::span<const BatchItem> items) const {
   for (const BatchItem& item : items) {
-    if (item.tokens.empty()) return fail("no tokens to run", "forward", "at least one token");
+    if (item.tokens.empty()) return fail(Error::bad_argument, "no tokens to run", "forward", "at least one token");
     if (item.first != item.cache->coverage())
-      return fail(fmt::format("tokens start at position {}, the cache ends at {}", item.first, item.cache->coverage()),
+      return fail(Error::bad_argument,
+                  fmt::format("tokens start at position {}, the cache ends at {}", item.first, item.cache->coverage()),
                   "forward", "feed the tokens that the cache does not hold");
     const int64_t end = int64_t{item.first} + static_cast<int64_t>(item.tokens.size());
     const CacheShape& shape = item.cache->shape();
     if (end > shape.max_ctx)
-      return fail(fmt::format("{} tokens do not fit the context of {}", end, shape.max_ctx), "forward",
-                  "a shorter prompt or a larger --ctx");
+      return fail(Error::too_long, fmt::format("{} tokens do not fit the context of {}", end, shape.max_ctx), "forward",
+                  "a shorter prompt or a larger SessionOptions::ctx");
     if (item.cache->info().forgets && item.tokens.size() > static_cast<size_t>(shape.lookahead))
-      return fail(fmt::format("{} tokens in one pass, this cache was made for {}", item.tokens.size(), shape.lookahead),
+      return fail(Error::bad_argument,
+                  fmt::format("{} tokens in one pass, this cache was made for {}", item.tokens.size(), shape.lookahead),
                   "forward", "fewer tokens at once");
     for (int id : item.tokens)
       if (id < 0 || id >= config_.vocab)
-        return fail(fmt::format("token id {} is out of range, the vocabulary has {}", id, config_.vocab), "forward",
+        return fail(Error::bad_argument,
+                    fmt::format("token id {} is out of range, the vocabulary has {}", id, config_.vocab), "forward",
                     fmt::format("ids 0..{}", config_.vocab - 1));
   }
   return {};

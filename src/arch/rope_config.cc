@@ -34,7 +34,8 @@ Result<Llama3Scaling> parse_llama3(const ConfigView& scaling) {
   KVASIR_TRY(s.high_freq_factor, scaling.get_number("high_freq_factor", 1e-3, 1e6));
   KVASIR_TRY(s.original_ctx, scaling.get_int("original_max_position_embeddings", 1, 1 << 28));
   if (s.high_freq_factor <= s.low_freq_factor)
-    return fail(fmt::format("llama3 RoPE scaling needs high_freq_factor {} above low_freq_factor {}",
+    return fail(Error::damaged,
+                fmt::format("llama3 RoPE scaling needs high_freq_factor {} above low_freq_factor {}",
                             s.high_freq_factor, s.low_freq_factor),
                 scaling.where());
   return s;
@@ -44,11 +45,12 @@ Result<Llama3Scaling> parse_llama3(const ConfigView& scaling) {
 Result<std::vector<float>> parse_factors(const ConfigView& scaling, int head_dim) {
   KVASIR_TRY(const auto numbers, scaling.get_numbers_or_empty(kGgufFactors));
   if (numbers.size() != static_cast<size_t>(head_dim / 2))
-    return fail(fmt::format("{} RoPE factors for a head of {} channels", numbers.size(), head_dim), scaling.where());
+    return fail(Error::damaged, fmt::format("{} RoPE factors for a head of {} channels", numbers.size(), head_dim),
+                scaling.where());
   std::vector<float> factors;
   for (double number : numbers) {
     if (!(number > 1e-6 && number < 1e6))
-      return fail(fmt::format("a RoPE factor is {}, allowed 1e-6..1e6", number), scaling.where());
+      return fail(Error::damaged, fmt::format("a RoPE factor is {}, allowed 1e-6..1e6", number), scaling.where());
     factors.push_back(static_cast<float>(number));
   }
   return factors;
@@ -79,9 +81,11 @@ Result<ConfigView> shared_by_layers(const ConfigView& view, const ConfigView& pa
   std::optional<ConfigView> shared;
   for (const std::string& type : used) {
     const auto of_type = parameters.object(type);
-    if (!of_type) return fail(fmt::format("\"rope_parameters\" has none for layers of {}", type), view.where());
+    if (!of_type)
+      return fail(Error::damaged, fmt::format("\"rope_parameters\" has none for layers of {}", type), view.where());
     if (shared && shared->json_text() != of_type->json_text())
-      return fail(fmt::format("RoPE that differs between layers (\"rope_parameters\" of {} and {}) is not supported",
+      return fail(Error::unsupported,
+                  fmt::format("RoPE that differs between layers (\"rope_parameters\" of {} and {}) is not supported",
                               used.front(), type),
                   view.where(), "a model whose layers are all rotated alike");
     shared = of_type;
@@ -92,10 +96,12 @@ Result<ConfigView> shared_by_layers(const ConfigView& view, const ConfigView& pa
 // The object "rope_parameters" or "rope_scaling"; nothing when neither is there.
 Result<std::optional<ConfigView>> rope_object(const ConfigView& view) {
   for (const char* key : {"rope_parameters", "rope_scaling"})
-    if (view.has(key) && !view.object(key)) return fail(fmt::format("\"{}\" is not an object", key), view.where());
+    if (view.has(key) && !view.object(key))
+      return fail(Error::damaged, fmt::format("\"{}\" is not an object", key), view.where());
   const auto parameters = view.object("rope_parameters"), scaling = view.object("rope_scaling");
   if (parameters && scaling && parameters->json_text() != scaling->json_text())
-    return fail("\"rope_parameters\" and \"rope_scaling\" are both there and differ", view.where(), "one of the two");
+    return fail(Error::damaged, "\"rope_parameters\" and \"rope_scaling\" are both there and differ", view.where(),
+                "one of the two");
   if (!parameters) return scaling;
   for (const char* type : kLayerTypes)
     if (parameters->has(type))
@@ -109,7 +115,8 @@ Result<std::string> rope_kind(const ConfigView& scaling, bool may_be_unnamed) {
   KVASIR_TRY(std::string kind, scaling.get_string_or("rope_type", std::move(old_kind)));
   if (!kind.empty()) return kind;
   if (may_be_unnamed && !scaling.has("factor")) return std::string("default");
-  return fail("RoPE scaling without a type (\"rope_type\") is not supported", scaling.where(), kSupportedRope);
+  return fail(Error::unsupported, "RoPE scaling without a type (\"rope_type\") is not supported", scaling.where(),
+              kSupportedRope);
 }
 
 Result<void> read_scaling(const ConfigView& scaling, const std::string& kind, int head_dim, RopeConfig* rope) {
@@ -123,7 +130,8 @@ Result<void> read_scaling(const ConfigView& scaling, const std::string& kind, in
     KVASIR_TRY(rope->factors, parse_factors(scaling, head_dim));
     KVASIR_TRY(rope->linear, scaling.get_number_or("factor", 1.0, 1.0, 1e6));
   } else if (kind != "default") {
-    return fail(fmt::format("RoPE scaling \"{}\" is not supported", kind), scaling.where(), kSupportedRope);
+    return fail(Error::unsupported, fmt::format("RoPE scaling \"{}\" is not supported", kind), scaling.where(),
+                kSupportedRope);
   }
   return {};
 }
@@ -135,7 +143,8 @@ Result<double> read_theta(const ConfigView& view, const std::optional<ConfigView
   if (!scaling || !scaling->has("rope_theta")) return outer;
   KVASIR_TRY(const double inner, scaling->get_number("rope_theta", 1.0, kMost));
   if (view.has("rope_theta") && inner != outer)
-    return fail(fmt::format("two values of rope_theta, {} and {}", outer, inner), view.where(), "one of the two");
+    return fail(Error::damaged, fmt::format("two values of rope_theta, {} and {}", outer, inner), view.where(),
+                "one of the two");
   return inner;
 }
 
@@ -153,7 +162,8 @@ Result<RopeConfig> parse_rope(const ConfigView& view, int head_dim) {
     KVASIR_CHECK(read_scaling(*scaling, kind, head_dim, &rope));
   }
   if (rotated != 1.0)
-    return fail(fmt::format("partial_rotary_factor {} is not supported: all of a head is rotated", rotated),
+    return fail(Error::unsupported,
+                fmt::format("partial_rotary_factor {} is not supported: all of a head is rotated", rotated),
                 view.where(), "a model that rotates whole heads");
   return rope;
 }

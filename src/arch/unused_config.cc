@@ -208,7 +208,7 @@ constexpr KeyRule kConfigRules[] = {
     {"is_causal", KeyUse::yes, kOtherAttention},
 };
 
-constexpr std::string_view kLength = "-n and the context limit the length",
+constexpr std::string_view kLength = "the length is limited by GenerateOptions::max_tokens and the context",
                            kChoice = "Kvasir does not choose tokens by it";
 
 constexpr KeyRule kGenerationRules[] = {
@@ -289,7 +289,8 @@ tl::unexpected<Error> refuse_quantization(const ConfigView& file, const std::str
   auto holder = path.starts_with("text_config.") ? file.object("text_config") : std::optional(file);
   if (const auto config = holder ? holder->object("quantization_config") : std::nullopt)
     method = config->get_string_or("quant_method", method).value_or(method);
-  return fail(fmt::format("quantised weights ({}: {}) are not supported", in_quotes(path), in_quotes(method)),
+  return fail(Error::unsupported,
+              fmt::format("quantised weights ({}: {}) are not supported", in_quotes(path), in_quotes(method)),
               file.where(), "the model in f32, f16 or bf16, or as GGUF");
 }
 
@@ -321,6 +322,7 @@ Result<std::vector<Ignored>> unused_config_keys(const ConfigView& file) {
     }
     if (!is_neutral(rule->use, file.value_text(path)))
       return fail(
+          Error::unsupported,
           fmt::format("{} is {}, which is not supported ({})", in_quotes(path), file.value_text(path), rule->why),
           file.where(), "a model without it");
     ignored.push_back({name_in(file, path), std::string(rule->why), rule->use == KeyUse::noted});

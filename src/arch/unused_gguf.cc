@@ -46,7 +46,7 @@ constexpr KeyRule kArchRules[] = {
     {"leading_dense_block_count", KeyUse::off, kExperts},
     {"interleave_moe_layer_step", KeyUse::off, kExperts},
     {"use_parallel_residual", KeyUse::off, "another form of layer"},
-    {"pooling_type", KeyUse::noted, "`kvasir embed` pools as --pooling says"},
+    {"pooling_type", KeyUse::noted, "the pooling is chosen when a text is embedded"},
     {"classifier.output_labels", KeyUse::refused, "a classifier instead of a language model"},
 };
 
@@ -93,14 +93,15 @@ bool is_neutral(KeyUse use, const GgufValue& value) {
 }
 
 tl::unexpected<Error> refuse(std::string_view key, std::string_view why, const std::string& where) {
-  return fail(fmt::format("the metadata key {} is not supported ({})", in_quotes(key), why), where,
+  return fail(Error::unsupported, fmt::format("the metadata key {} is not supported ({})", in_quotes(key), why), where,
               "a model without it");
 }
 
 Result<void> check_type(const GgufMetadata& metadata, const std::string& where) {
   KVASIR_TRY(const auto type, metadata.get_string("general.type"));
   if (!type || *type == "model") return {};
-  return fail(fmt::format("this is a GGUF file of type {}", in_quotes(*type)), where, "the file of a language model");
+  return fail(Error::unsupported, fmt::format("this is a GGUF file of type {}", in_quotes(*type)), where,
+              "the file of a language model");
 }
 
 }  // namespace
@@ -117,7 +118,8 @@ Result<std::vector<Ignored>> unused_gguf_keys(const GgufMetadata& metadata, std:
     const bool of_arch = key.starts_with(prefix);
     const KeyRule* rule = of_arch ? gguf_rule(key.substr(prefix.size())) : find_rule(kOuterRules, key);
     if (rule == nullptr && of_arch)
-      return fail(fmt::format("the metadata key {} is not known, and may change results", in_quotes(key)), where,
+      return fail(Error::unsupported,
+                  fmt::format("the metadata key {} is not known, and may change results", in_quotes(key)), where,
                   "a file without it, or a version of Kvasir that knows it");
     if (rule != nullptr && !is_neutral(rule->use, value)) return refuse(key, rule->why, where);
     const bool noted = rule == nullptr || rule->use == KeyUse::noted;

@@ -88,7 +88,8 @@ Result<bool> repeats_embedding(const TensorInfo& tensor, const TensorInfo& head,
   const bool same =
       tensor.dtype == head.dtype && tensor.shape == head.shape && std::ranges::equal(dir.data(tensor), dir.data(head));
   if (same) return true;
-  return fail(fmt::format("the head is tied to the embedding (\"tie_word_embeddings\"), and {} is another one",
+  return fail(Error::damaged,
+              fmt::format("the head is tied to the embedding (\"tie_word_embeddings\"), and {} is another one",
                           in_quotes(tensor.name_in_file())),
               where, "the config.json that belongs to these weights");
 }
@@ -98,9 +99,11 @@ tl::unexpected<Error> refuse(const Family& family, const ModelConfig& config, co
   const std::string name = in_quotes(tensor.name_in_file());
   if (const auto layer = layer_of(tensor.name_in_file()); layer && *layer >= config.layers)
     return fail(
+        Error::damaged,
         fmt::format("tensor {} is of layer {}, and the configuration has {} layers", name, *layer, config.layers),
         where, "the configuration that belongs to these weights");
   return fail(
+      Error::unsupported,
       fmt::format("tensor {} is not part of a {} model that Kvasir runs, and may change results", name, family.name),
       where, "a model without it");
 }

@@ -35,9 +35,10 @@ Result<BudgetSharePtr> Budget::take(size_t bytes, const std::string& owner, cons
     std::vector<std::string> others;
     for (const auto& [name, held] : taken_)
       if (held > 0) others.push_back(fmt::format("{} {:.1f} MB", name, static_cast<double>(held) / 1e6));
-    return fail(fmt::format("{} {} B, {} B of the {} B for this run are left ({})", what, bytes, left, bytes_,
+    return fail(Error::no_room,
+                fmt::format("{} {} B, {} B of the {} B for this run are left ({})", what, bytes, left, bytes_,
                             others.empty() ? "nothing is promised yet" : fmt::format("{}", fmt::join(others, ", "))),
-                option_, hint);
+                parameter_, hint);
   }
   taken_[owner] += bytes;
   return BudgetSharePtr(new BudgetShare(shared_from_this(), owner, bytes));

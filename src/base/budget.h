@@ -36,9 +36,9 @@ using BudgetSharePtr = std::unique_ptr<BudgetShare>;
 /// Thread-safe.
 class Budget : public std::enable_shared_from_this<Budget> {
  public:
-  /// `bytes`: 0 for no limit; then everything is promised. `option` is what people set it with.
-  static std::shared_ptr<Budget> create(size_t bytes, std::string option = "--ram") {
-    return std::shared_ptr<Budget>(new Budget(bytes, std::move(option)));
+  /// `bytes`: 0 for no limit; then everything is promised. `parameter` is what sets it: `where` of its errors.
+  static std::shared_ptr<Budget> create(size_t bytes, std::string parameter = "ModelOptions::ram") {
+    return std::shared_ptr<Budget>(new Budget(bytes, std::move(parameter)));
   }
 
   /// The whole of it; 0: no limit.
@@ -52,11 +52,11 @@ class Budget : public std::enable_shared_from_this<Budget> {
 
  private:
   friend class BudgetShare;
-  Budget(size_t bytes, std::string option) : bytes_(bytes), option_(std::move(option)) {}
+  Budget(size_t bytes, std::string parameter) : bytes_(bytes), parameter_(std::move(parameter)) {}
   size_t taken() const;
 
   const size_t bytes_;
-  const std::string option_;
+  const std::string parameter_;
   mutable std::mutex mutex_;
   std::map<std::string, size_t> taken_;  // by owner
 };

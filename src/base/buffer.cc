@@ -27,7 +27,7 @@ size_t page_bytes() {
 }
 
 tl::unexpected<Error> no_memory(size_t bytes, int error) {
-  return fail(fmt::format("cannot map {} bytes: {}", bytes, std::strerror(error)), "memory",
+  return fail(Error::no_room, fmt::format("cannot map {} bytes: {}", bytes, std::strerror(error)), "memory",
               "a shorter context, a narrower KV type or mapped weights");
 }
 

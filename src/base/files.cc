@@ -18,9 +18,14 @@
 namespace kvasir {
 namespace fs = std::filesystem;
 
+Error::Kind kind_of_errno(int error) {
+  if (error == ENOENT || error == ENOTDIR) return Error::not_found;
+  return error == ENOMEM ? Error::no_room : Error::io;
+}
+
 tl::unexpected<Error> fail_errno(const char* action, const fs::path& path, int error, std::string hint) {
-  return fail(fmt::format("cannot {}: {}", action, std::generic_category().message(error)), path.string(),
-              std::move(hint));
+  return fail(kind_of_errno(error), fmt::format("cannot {}: {}", action, std::generic_category().message(error)),
+              path.string(), std::move(hint));
 }
 
 namespace {
@@ -37,7 +42,8 @@ Result<size_t> pread_fully(int fd, const fs::path& path, uint64_t offset, std::s
     const ssize_t got = ::pread(fd, out.data() + done, want, static_cast<off_t>(offset + done));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0)
-      return fail(fmt::format("cannot read at offset {}: {}", offset + done, std::generic_category().message(errno)),
+      return fail(Error::io,
+                  fmt::format("cannot read at offset {}: {}", offset + done, std::generic_category().message(errno)),
                   path.string());
     if (got == 0) break;
     done += static_cast<size_t>(got);
@@ -176,7 +182,7 @@ Result<InputFile> InputFile::open(const fs::path& path) {
   struct stat info;
   if (::fstat(file.fd_, &info) != 0) return fail_errno("stat", path, errno);
   if (S_ISDIR(info.st_mode)) return fail_errno("read", path, EISDIR, "name a file inside the folder");
-  if (!S_ISREG(info.st_mode)) return fail("not a regular file", path.string());
+  if (!S_ISREG(info.st_mode)) return fail(Error::bad_argument, "not a regular file", path.string());
   file.size_ = static_cast<size_t>(info.st_size);
   file.opened_as_ = stamp_of(info);
   return file;
@@ -216,24 +222,26 @@ Result<void> InputFile::check_size() const {
   struct stat info;
   if (::fstat(fd_, &info) != 0) return fail_errno("stat", path_, errno);
   if (static_cast<size_t>(info.st_size) >= size_) return {};
-  return fail(fmt::format("{} bytes, it had {} when it was opened", info.st_size, size_), path_.string(), kCutHint);
+  return fail(Error::damaged, fmt::format("{} bytes, it had {} when it was opened", info.st_size, size_),
+              path_.string(), kCutHint);
 }
 
 Result<void> InputFile::read_at(uint64_t offset, std::span<std::byte> out) const {
   if (offset > size_ || out.size() > size_ - offset)
-    return fail(fmt::format("{} bytes at offset {} are past the end of {} bytes", out.size(), offset, size_),
+    return fail(Error::damaged,
+                fmt::format("{} bytes at offset {} are past the end of {} bytes", out.size(), offset, size_),
                 path_.string());
   KVASIR_TRY(const size_t got, pread_fully(fd_, path_, offset, out));
   if (got != out.size())
-    return fail(fmt::format("short read: {} of {} bytes at offset {}", got, out.size(), offset), path_.string(),
-                kCutHint);
+    return fail(Error::damaged, fmt::format("short read: {} of {} bytes at offset {}", got, out.size(), offset),
+                path_.string(), kCutHint);
   return {};
 }
 
 Result<std::string> read_text_file(const fs::path& path, size_t max_bytes) {
   KVASIR_TRY(const InputFile file, InputFile::open(path));
   if (file.size() > max_bytes)
-    return fail(fmt::format("{} bytes, at most {} allowed", file.size(), max_bytes), path.string());
+    return fail(Error::unsupported, fmt::format("{} bytes, at most {} allowed", file.size(), max_bytes), path.string());
   std::string text(file.size(), '\0');
   KVASIR_CHECK(file.read_at(0, std::as_writable_bytes(std::span(text))));
   return text;
@@ -284,7 +292,7 @@ void AtomicFile::discard() {
 // Always in whole buffers at multiples of their size: the page cache then holds the file in large pieces, from which it
 // is read several times as fast as from single pages (docs/memory.md).
 Result<void> AtomicFile::write(std::span<const std::byte> bytes) {
-  if (fd_ < 0) return fail("the output is already finished", target_.string());
+  if (fd_ < 0) return fail(Error::bad_argument, "the output is already finished", target_.string());
   while (!bytes.empty()) {
     const auto part = bytes.first(std::min(bytes.size(), kWriteBuffer - buffer_.size()));
     buffer_.insert(buffer_.end(), part.begin(), part.end());
@@ -320,7 +328,7 @@ Result<void> AtomicFile::sync() {
 }
 
 Result<void> AtomicFile::commit(const fs::path& as) {
-  if (fd_ < 0) return fail("the output is already finished", target_.string());
+  if (fd_ < 0) return fail(Error::bad_argument, "the output is already finished", target_.string());
   if (!as.empty()) target_ = as;
   KVASIR_CHECK(sync());
   if (unnamed_) KVASIR_CHECK(name_unnamed());

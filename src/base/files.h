@@ -17,6 +17,8 @@
 
 namespace kvasir {
 
+/// not_found, no_room or io.
+Error::Kind kind_of_errno(int error);
 /// What the system said of a path.
 tl::unexpected<Error> fail_errno(const char* action, const std::filesystem::path& path, int error,
                                  std::string hint = {});

@@ -35,7 +35,8 @@ Result<void> write_npy_f32(const std::filesystem::path& path, std::span<const fl
   for (const int64_t dim : shape)
     if (dim < 0 || __builtin_mul_overflow(product, dim, &product)) product = -1;
   if (product != static_cast<int64_t>(data.size()) || shape.size() > kMaxRank)
-    return fail(fmt::format("{} values do not fill a shape [{}]", data.size(), fmt::join(shape, ", ")), path.string());
+    return fail(Error::bad_argument,
+                fmt::format("{} values do not fill a shape [{}]", data.size(), fmt::join(shape, ", ")), path.string());
   KVASIR_TRY(AtomicFile file, AtomicFile::create(path));
   const std::string header = header_of(shape);
   KVASIR_CHECK(file.write(std::as_bytes(std::span(header))));

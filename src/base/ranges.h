@@ -11,16 +11,19 @@
 
 namespace kvasir {
 
-/// `unit` is what the number counts, `where` the flag or field.
+/// `unit` is what the number counts, `where` the parameter.
 inline Result<void> check_at_least(int64_t value, int64_t least, std::string_view unit, std::string_view where) {
   if (value >= least) return {};
-  return fail(fmt::format("{} {}", value, unit), std::string(where), fmt::format("{} or more", least));
+  return fail(Error::bad_argument, fmt::format("{} {}", value, unit), std::string(where),
+              fmt::format("{} or more", least));
 }
 
 /// Each of a list, which may not be empty.
 inline Result<void> check_all_at_least(std::span<const int> values, int64_t least, std::string_view unit,
                                        std::string_view where) {
-  if (values.empty()) return fail(fmt::format("an empty list of {}", unit), std::string(where), "one or more numbers");
+  if (values.empty())
+    return fail(Error::bad_argument, fmt::format("an empty list of {}", unit), std::string(where),
+                "one or more numbers");
   for (const int value : values)
     if (auto checked = check_at_least(value, least, unit, where); !checked) return checked;
   return {};

@@ -118,7 +118,8 @@ const char* cpu_target_name(CpuTarget target) {
 Result<CpuTarget> choose_cpu_target() {
   const std::vector<CpuTarget> targets = supported_targets();
   if (targets.empty())
-    return fail("this CPU lacks AVX2 and FMA; Kvasir needs at least x86-64-v3", "cpu", "a CPU of 2015 or later");
+    return fail(Error::unsupported, "this CPU lacks AVX2 and FMA; Kvasir needs at least x86-64-v3", "cpu",
+                "a CPU of 2015 or later");
   const char* asked = std::getenv("KVASIR_CPU");
   if (asked == nullptr || *asked == '\0') return targets.back();
   std::vector<std::string_view> names;
@@ -126,7 +127,7 @@ Result<CpuTarget> choose_cpu_target() {
     if (std::string_view(asked) == cpu_target_name(target)) return target;
     names.push_back(cpu_target_name(target));
   }
-  return fail(fmt::format("\"{}\" is not a CPU target of this machine", asked), "KVASIR_CPU",
+  return fail(Error::bad_argument, fmt::format("\"{}\" is not a CPU target of this machine", asked), "KVASIR_CPU",
               fmt::format("{}", fmt::join(names, ", ")));
 }
 

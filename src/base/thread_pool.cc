@@ -33,15 +33,16 @@ ThreadPool::ThreadPool() = default;
 
 Result<std::unique_ptr<ThreadPool>> ThreadPool::create(int threads) {
   if (threads < 1 || threads > kMaxThreads)
-    return fail(fmt::format("{} threads, allowed 1..{}", threads, kMaxThreads), "--threads", "the number of cores");
+    return fail(Error::bad_argument, fmt::format("{} threads, allowed 1..{}", threads, kMaxThreads),
+                "EngineOptions::threads", "the number of cores");
   std::unique_ptr<ThreadPool> pool(new ThreadPool);
   pool->spins_ = threads > available_cpus() ? 0 : kSpins;
   try {
     for (int worker = 1; worker < threads; ++worker)
       pool->workers_.emplace_back([p = pool.get(), worker] { p->work(worker); });
   } catch (const std::system_error& error) {
-    return fail(fmt::format("cannot start thread {}: {}", pool->threads() + 1, error.what()), "--threads",
-                "fewer threads");
+    return fail(Error::io, fmt::format("cannot start thread {}: {}", pool->threads() + 1, error.what()),
+                "EngineOptions::threads", "fewer threads");
   }
   return pool;
 }

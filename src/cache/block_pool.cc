@@ -65,8 +65,9 @@ Result<std::unique_ptr<Block>> BlockPool::waiting_or_new(size_t bytes) {
 Result<std::unique_ptr<Block>> BlockPool::make(size_t bytes) const {
   auto block = std::make_unique<Block>();
   for (const auto& budget : budgets_) {
-    KVASIR_TRY(auto share, budget->take(bytes, "KV blocks", "the next block of positions needs",
-                                        "fewer or shorter sequences, or a narrower --kv-type"));
+    KVASIR_TRY(auto share,
+               budget->take(bytes, "KV blocks", "the next block of positions needs",
+                            "fewer or shorter sequences, or a narrower SessionOptions::kv_type_k and kv_type_v"));
     block->shares_.push_back(std::move(share));
   }
   KVASIR_TRY(block->memory_, Buffer::allocate(bytes, Owner::kv));

@@ -42,14 +42,14 @@ TEST(BlockPool, WithoutKeepingItGoesBackToTheSystem) {
 }
 
 TEST(BlockPool, ABudgetIsAskedBeforeMemoryIsTaken) {
-  const auto budget = Budget::create(10'000, "--kv-ram");
+  const auto budget = Budget::create(10'000, "ModelOptions::kv_ram");
   const auto pool = BlockPool::create({budget});
   BlockPtr a = *pool->take(4000), b = *pool->take(4000);
   const size_t live = live_bytes(Owner::kv);
   const auto refused = pool->take(4000);
   ASSERT_FALSE(refused);
   EXPECT_THAT(refused.error().message(),
-              AllOf(HasSubstr("--kv-ram"), HasSubstr("4000 B"), HasSubstr("2000 B of the 10000")));
+              AllOf(HasSubstr("ModelOptions::kv_ram"), HasSubstr("4000 B"), HasSubstr("2000 B of the 10000")));
   EXPECT_EQ(live_bytes(Owner::kv), live);
   EXPECT_EQ(pool->used_bytes(), 8000u);
   a.reset();

@@ -49,8 +49,8 @@ size_t KVCache::bytes() const { return memory_ ? memory_->slab.bytes() : 0; }
 
 Result<KVCache::GrowthPtr> KVCache::plan(int need) const {
   if (need > max_len_)
-    return fail(fmt::format("{} positions asked for, the cache may hold {}", need, max_len_), "KV cache",
-                "a larger --ctx or a shorter prompt");
+    return fail(Error::too_long, fmt::format("{} positions asked for, the cache may hold {}", need, max_len_),
+                "KV cache", "a larger max_len or a shorter prompt");
   if (need <= cap_) return GrowthPtr();
   const size_t slots = static_cast<size_t>(batch_);
   KVASIR_TRY(Slab slab, Slab::allocate(layers_, capacity_for(need, max_len_), k_row_ * slots, v_row_ * slots));
@@ -75,7 +75,7 @@ Result<void> KVCache::grow_to(int need) {
 }
 
 Result<void> KVCache::set_seq_len(int n) {
-  if (n < 0) return fail(fmt::format("a sequence length of {}", n), "KV cache", "0 or more");
+  if (n < 0) return fail(Error::bad_argument, fmt::format("a sequence length of {}", n), "KV cache", "0 or more");
   KVASIR_CHECK(grow_to(n));
   seq_len_ = n;
   return {};

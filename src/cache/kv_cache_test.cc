@@ -346,7 +346,7 @@ TEST(KVCache, ARefusalChangesNothing) {
     for (const auto& refused : {cache.grow_to(n), cache.set_seq_len(n)}) {
       ASSERT_FALSE(refused);
       EXPECT_THAT(refused.error().message(),
-                  AllOf(HasSubstr(std::to_string(n) + " positions"), HasSubstr("may hold 100"), HasSubstr("--ctx")));
+                  AllOf(HasSubstr(std::to_string(n) + " positions"), HasSubstr("may hold 100"), HasSubstr("max_len")));
     }
   }
   EXPECT_FALSE(cache.set_seq_len(-1));

@@ -22,8 +22,9 @@ struct KvType {
 
 /// Every type, from wide to narrow. Other codecs are for weights.
 std::span<const KvType> kv_types();
-/// By name, or by the safetensors spelling of the codec. Errors: an unknown name, with the list of known ones.
-Result<KvType> find_kv_type(std::string_view name);
+/// By name, or by the safetensors spelling of the codec. Errors: an unknown name, with the list of known ones; `where`
+/// is the parameter or file that has it.
+Result<KvType> find_kv_type(std::string_view name, const std::string& where = "SessionOptions::kv_type_k");
 /// The name of a codec's KV type.
 std::string_view kv_type_name(const Codec& codec, bool rotated);
 

@@ -44,7 +44,8 @@ Result<const LayoutInfo*> find_layout(std::string_view name) {
     if (info->name == name) return info;
     names.push_back(info->name);
   }
-  return fail(fmt::format("\"{}\" is not a cache layout", name), "--cache", fmt::format("{}", fmt::join(names, ", ")));
+  return fail(Error::bad_argument, fmt::format("\"{}\" is not a cache layout", name), "SessionOptions::layout",
+              fmt::format("{}", fmt::join(names, ", ")));
 }
 
 namespace {
@@ -94,20 +95,21 @@ size_t bytes_of_positions(const CacheShape& shape, int64_t positions) {
 }
 
 tl::unexpected<Error> past_context(int end, int max_ctx) {
-  return fail(fmt::format("{} positions asked for, the cache may hold {}", end, max_ctx), "KV cache",
-              "a larger --ctx or a shorter prompt");
+  return fail(Error::too_long, fmt::format("{} positions asked for, the cache may hold {}", end, max_ctx), "KV cache",
+              "a larger SessionOptions::ctx or a shorter prompt");
 }
 
 Result<void> Layout::check_length(int length) const {
   if (length < 0 || length > coverage())
-    return fail(fmt::format("cannot truncate to {} positions, {} are held", length, coverage()), "KV cache",
-                fmt::format("0..{}", coverage()));
+    return fail(Error::bad_argument, fmt::format("cannot truncate to {} positions, {} are held", length, coverage()),
+                "KV cache", fmt::format("0..{}", coverage()));
   for (int layer = 0; layer < shape_.layers; ++layer)
     if (!shape_.goes_on_from(layer, length, oldest(layer)))
-      return fail(fmt::format("cannot truncate to {} positions: those before {} are forgotten, and the window of {} "
+      return fail(Error::bad_argument,
+                  fmt::format("cannot truncate to {} positions: those before {} are forgotten, and the window of {} "
                               "needs them",
                               length, oldest(layer), shape_.window(layer)),
-                  "KV cache", "an empty sequence, or another --cache layout");
+                  "KV cache", "an empty sequence, or another SessionOptions::layout");
   return {};
 }
 

@@ -1,6 +1,7 @@
 // Options and output that several commands share.
 #include "cli/cli.h"
 
+#include <cerrno>
 #include <cstdio>
 #include <ctime>
 #include <fstream>
@@ -8,7 +9,9 @@
 
 #include <fmt/format.h>
 
+#include "base/files.h"
 #include "base/system.h"
+#include "cli/parameter_names.h"
 #include "cli/printable.h"
 
 namespace kvasir::cli {
@@ -42,7 +45,8 @@ Result<std::shared_ptr<const Model>> ModelArgs::open() const {
 }
 
 void print_note(std::span<const Ignored> ignored) {
-  if (const std::string note = note_of(ignored); !note.empty()) fmt::print(stderr, "note: {}\n", printable(note));
+  if (const std::string note = note_of(ignored); !note.empty())
+    fmt::print(stderr, "note: {}\n", printable(with_flags(note)));
 }
 
 void add_kv_types(Flags& flags, SessionOptions& session) {
@@ -71,11 +75,12 @@ SessionOptions session_options(SessionOptions session, const std::string& on_ful
 }
 
 Result<std::vector<int>> encode(const Model& model, const std::string& text) {
-  if (text.empty()) return fail("the text is empty", "prompt", "a text of at least one character");
+  if (text.empty()) return fail(Error::bad_argument, "the text is empty", "prompt", "a text of at least one character");
   if (model.tokenizer() == nullptr)
-    return fail("this model came without a tokenizer", model.info().path, "--tokenizer FILE, or token ids");
+    return fail(Error::bad_argument, "this model came without a tokenizer", model.info().path,
+                "--tokenizer FILE, or token ids");
   KVASIR_TRY(auto ids, model.tokenizer()->encode(text));
-  if (ids.empty()) return fail("the text has no tokens", "prompt", "another text");
+  if (ids.empty()) return fail(Error::bad_argument, "the text has no tokens", "prompt", "another text");
   return ids;
 }
 
@@ -85,7 +90,7 @@ Result<std::string> read_stdin() {
   std::string text;
   char buffer[1 << 14];
   for (size_t got; (got = std::fread(buffer, 1, sizeof buffer, stdin)) > 0;) text.append(buffer, got);
-  if (std::ferror(stdin) != 0) return fail("cannot be read", "stdin", "a file or a pipe");
+  if (std::ferror(stdin) != 0) return fail(Error::io, "cannot be read", "stdin", "a file or a pipe");
   return text;
 }
 
@@ -95,7 +100,9 @@ Result<std::string> read_text_file(const std::string& path) {
   if (path == "-") return read_stdin();
   std::ifstream in(path, std::ios::binary);
   std::stringstream text;
-  if (!in || !(text << in.rdbuf())) return fail("cannot be read", path, "an existing text file that is not empty");
+  const Error::Kind kind = in ? Error::bad_argument : kind_of_errno(errno);
+  if (!in || !(text << in.rdbuf()))
+    return fail(kind, "cannot be read", path, "an existing text file that is not empty");
   return text.str();
 }
 
@@ -111,7 +118,7 @@ Result<std::vector<std::string>> read_prompts(const std::string& path, std::vect
     prompts.push_back(line);
     if (lines != nullptr) lines->push_back(number);
   }
-  if (prompts.empty()) return fail("no prompts in it", path, "one prompt per line");
+  if (prompts.empty()) return fail(Error::bad_argument, "no prompts in it", path, "one prompt per line");
   return prompts;
 }
 

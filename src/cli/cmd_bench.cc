@@ -118,7 +118,7 @@ void print_prefix(const PrefixReport& r) {
 // --prefix: nothing else is measured.
 Result<int> show_prefix(const Args& a) {
   if (a.bench.threads.size() > 1)
-    return fail("a list, and --prefix runs with one thread count", "--threads", "--threads 4");
+    return fail(Error::bad_argument, "a list, and --prefix runs with one thread count", "--threads", "--threads 4");
   KVASIR_TRY(const auto model, a.model.open());
   PrefixOptions options;
   options.shared = a.prefix;

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "cli/cli.h"
 #include "cli/line_editor.h"
+#include "cli/parameter_names.h"
 #include "cli/sampling_args.h"
 #include "cli/talk.h"
 
@@ -52,7 +53,7 @@ class Chat {
     if (!done) {
       Error error = done.error();
       if (error.where == "Generator::prompt") error.where = "this turn";
-      fmt::print(stderr, "{}\n", error.message());
+      fmt::print(stderr, "{}\n", with_flags(error).message());
     }
     std::fflush(stdout);
     Interrupts::forget();  // it ended the answer
@@ -64,8 +65,8 @@ class Chat {
     if (word == "/save" || word == "/load") return word == "/save" ? save(rest) : load(rest);
     constexpr std::array kAlone{"/help", "/again", "/stats", "/clear", "/quit"};
     if (std::find(kAlone.begin(), kAlone.end(), word) == kAlone.end())
-      return fail(fmt::format("\"{}\" is not a command", word), "chat", "/help");
-    if (!rest.empty()) return fail(fmt::format("{} takes nothing after it", word), "chat", word);
+      return fail(Error::bad_argument, fmt::format("\"{}\" is not a command", word), "chat", "/help");
+    if (!rest.empty()) return fail(Error::bad_argument, fmt::format("{} takes nothing after it", word), "chat", word);
     if (word == "/help") fmt::print("{}", kHelp);
     if (word == "/stats") show_stats();
     if (word == "/clear") talk_.clear();
@@ -90,18 +91,18 @@ class Chat {
   }
 
   Result<void> again() {
-    if (unanswered_.empty()) return fail("every turn has been answered", "/again", "a turn");
+    if (unanswered_.empty()) return fail(Error::bad_argument, "every turn has been answered", "/again", "a turn");
     return ask(std::string(unanswered_));
   }
 
   Result<void> save(const std::string& path) {
-    if (path.empty()) return fail("/save needs a file name", "chat", "/save talk.kv");
+    if (path.empty()) return fail(Error::bad_argument, "/save needs a file name", "chat", "/save talk.kv");
     KVASIR_CHECK(check_output(path));
     return talk_.save(path);
   }
 
   Result<void> load(const std::string& path) {
-    if (path.empty()) return fail("/load needs a file name", "chat", "/load talk.kv");
+    if (path.empty()) return fail(Error::bad_argument, "/load needs a file name", "chat", "/load talk.kv");
     KVASIR_CHECK(talk_.load(path));
     fmt::print("{}\n", talk_.text());
     return {};
@@ -161,7 +162,7 @@ Result<TalkOptions> talk_options(const Args& a, const Model& model) {
 Result<int> run(const Args& a, bool cache_given) {
   KVASIR_TRY(const auto model, a.model.open());
   if (model->tokenizer() == nullptr)
-    return fail("this model came without a tokenizer", model->info().path, "--tokenizer FILE");
+    return fail(Error::bad_argument, "this model came without a tokenizer", model->info().path, "--tokenizer FILE");
   KVASIR_TRY(TalkOptions talk, talk_options(a, *model));
   KVASIR_TRY(const auto engine, Engine::create(model, a.engine.engine));
   KVASIR_TRY(Session session, engine->open_session(session_options(a.engine.session, a.on_full, cache_given)));

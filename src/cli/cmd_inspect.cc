@@ -6,6 +6,7 @@
 #include <fmt/ranges.h>
 
 #include "cli/cli.h"
+#include "cli/parameter_names.h"
 #include "cli/printable.h"
 #include "lab/inspect.h"
 
@@ -67,7 +68,9 @@ nlohmann::json inspection_json(const Inspection& r) {
 }
 
 Result<int> run(const Args& a) {
-  KVASIR_TRY(const Inspection report, inspect(a.model));
+  KVASIR_TRY(Inspection report, inspect(a.model));
+  report.reason = with_flags(report.reason);
+  for (Ignored& one : report.ignored) one.why = with_flags(one.why);
   if (a.json)
     print_json(inspection_json(report));
   else

@@ -52,7 +52,8 @@ Result<int> run(Args a, bool top_given) {
   KVASIR_TRY(const auto model, a.model.open());
   if (!top_given) a.top = std::min(a.top, model->info().vocab);
   if (a.top > model->info().vocab)
-    return fail(fmt::format("{} tokens, the vocabulary has {}", a.top, model->info().vocab), "--top", "fewer");
+    return fail(Error::bad_argument, fmt::format("{} tokens, the vocabulary has {}", a.top, model->info().vocab),
+                "--top", "fewer");
   KVASIR_TRY(const auto ids, a.prompt.tokens(*model));
   KVASIR_TRY(const auto engine, Engine::create(model, a.engine.engine));
   KVASIR_TRY(auto session, engine->open_session(a.engine.session));

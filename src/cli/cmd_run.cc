@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "cli/cli.h"
+#include "cli/parameter_names.h"
 #include "cli/printable.h"
 #include "cli/prompt_args.h"
 #include "cli/run_report.h"
@@ -86,7 +87,7 @@ class Results {
     tell();
   }
   void put(size_t i, const Error& error) {
-    errors_[i] = error.message();
+    errors_[i] = with_flags(error).message();
     failed_ = true;
     fmt::print(stderr, "kvasir: {}\n", printable(errors_[i]));
     tell();

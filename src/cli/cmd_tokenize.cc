@@ -31,7 +31,8 @@ nlohmann::json to_json(const Tokenizer& tokenizer, const std::vector<int>& ids) 
 
 Result<int> decode(const Args& a, const Tokenizer& tokenizer) {
   auto text = tokenizer.decode(a.ids);
-  if (!text) return fail(text.error().what, "--ids", fmt::format("ids 0..{}", tokenizer.vocab_size() - 1));
+  if (!text)
+    return fail(Error::bad_argument, text.error().what, "--ids", fmt::format("ids 0..{}", tokenizer.vocab_size() - 1));
   if (a.json) {
     nlohmann::json json = to_json(tokenizer, a.ids);
     json["text"] = *text;

@@ -14,6 +14,7 @@
 #include <fmt/ranges.h>
 #include <CLI/CLI.hpp>
 
+#include "base/files.h"
 #include "base/system.h"
 
 namespace kvasir::cli {
@@ -54,12 +55,12 @@ Result<int> parse_integer(const std::string& text, const Flag& f) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   const bool whole = !text.empty() && end == text.data() + text.size();
   if (error == std::errc::invalid_argument || !whole)
-    return fail(fmt::format("\"{}\" is not a whole number", text), shown_name(f), range_of(f));
+    return fail(Error::bad_argument, fmt::format("\"{}\" is not a whole number", text), shown_name(f), range_of(f));
   const auto x = static_cast<double>(value);
   if (error == std::errc::result_out_of_range || x > 2147483647.0 || x < -2147483648.0)
-    return fail(fmt::format("{} is out of range", text), shown_name(f), range_of(f));
+    return fail(Error::bad_argument, fmt::format("{} is out of range", text), shown_name(f), range_of(f));
   if ((x < f.low || x > f.high) && value != f.also)
-    return fail(fmt::format("{} {}", value, f.unit), shown_name(f), range_of(f));
+    return fail(Error::bad_argument, fmt::format("{} {}", value, f.unit), shown_name(f), range_of(f));
   return static_cast<int>(value);
 }
 
@@ -68,9 +69,9 @@ Result<double> parse_real(const std::string& text, const Flag& f) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   const bool whole = !text.empty() && end == text.data() + text.size();
   if (error == std::errc::invalid_argument || !whole || (error == std::errc() && !std::isfinite(value)))
-    return fail(fmt::format("\"{}\" is not a number", text), shown_name(f), range_of(f));
+    return fail(Error::bad_argument, fmt::format("\"{}\" is not a number", text), shown_name(f), range_of(f));
   if (error == std::errc::result_out_of_range || value < f.low || value > f.high)
-    return fail(fmt::format("{} is out of range", text), shown_name(f), range_of(f));
+    return fail(Error::bad_argument, fmt::format("{} is out of range", text), shown_name(f), range_of(f));
   return value;
 }
 
@@ -79,9 +80,9 @@ Result<uint64_t> parse_seed(const std::string& text, const Flag& f) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   const std::string range = fmt::format("0..{}", UINT64_MAX);
   if (error == std::errc::result_out_of_range)
-    return fail(fmt::format("{} is out of range", text), shown_name(f), range);
+    return fail(Error::bad_argument, fmt::format("{} is out of range", text), shown_name(f), range);
   if (error != std::errc() || end != text.data() + text.size())
-    return fail(fmt::format("\"{}\" is not a whole number from 0 on", text), shown_name(f), range);
+    return fail(Error::bad_argument, fmt::format("\"{}\" is not a whole number from 0 on", text), shown_name(f), range);
   return value;
 }
 
@@ -89,7 +90,7 @@ Result<void> check_choice(const std::string& text, const Flag& f) {
   const std::vector<std::string> choices = f.choices();
   if (std::find(choices.begin(), choices.end(), text) != choices.end()) return {};
   if (f.known != nullptr && f.known(text)) return {};
-  return fail(fmt::format("\"{}\" is not {}", text, f.unit), shown_name(f),
+  return fail(Error::bad_argument, fmt::format("\"{}\" is not {}", text, f.unit), shown_name(f),
               fmt::format("{}", fmt::join(choices, ", ")));
 }
 
@@ -103,9 +104,10 @@ Result<void> check_input(const std::string& path, const Flag& f) {
   std::error_code ec;
   if (f.kind == Kind::text_file && path == "-") return {};
   if (std::filesystem::is_directory(path, ec))
-    return fail(fmt::format("{} is a folder", path), shown_name(f), "the name of a file");
+    return fail(Error::bad_argument, fmt::format("{} is a folder", path), shown_name(f), "the name of a file");
   if (::access(path.c_str(), R_OK) != 0)
-    return fail(fmt::format("{} cannot be read: {}", path, std::strerror(errno)), shown_name(f), "an existing file");
+    return fail(kind_of_errno(errno), fmt::format("{} cannot be read: {}", path, std::strerror(errno)), shown_name(f),
+                "an existing file");
   return {};
 }
 
@@ -149,7 +151,7 @@ Result<Flags::Value> parse(const Flag& f, const std::string& text) {
       return checked(check_input(text, f), text);
     case Kind::output:
       return checked(check_output(text).map_error([&f](const Error& e) {
-        return Error{Error::bad_argument, e.where + " " + e.what, shown_name(f), e.hint};
+        return Error{e.kind, e.where + " " + e.what, shown_name(f), e.hint};
       }),
                      text);
   }
@@ -160,11 +162,13 @@ Result<Flags::Value> parse(const Flag& f, const std::string& text) {
 Result<Flags::Value> parse_all(const Flag& f, const std::vector<std::string>& texts) {
   if (f.kind == Kind::toggle) return Flags::Value(true);
   if (texts.size() > 1 && f.kind != Kind::texts)
-    return fail(fmt::format("it is given {} times: {}", texts.size(), fmt::join(texts, ", ")), shown_name(f),
+    return fail(Error::bad_argument, fmt::format("it is given {} times: {}", texts.size(), fmt::join(texts, ", ")),
+                shown_name(f),
                 f.kind == Kind::integers || f.kind == Kind::names ? "one list with commas" : "one of them");
   for (const std::string& text : texts)
     if (text.empty() && !f.may_be_empty)
-      return fail(f.kind == Kind::size || f.kind == Kind::memory ? "\"\" is not a size" : "it is empty", shown_name(f),
+      return fail(Error::bad_argument,
+                  f.kind == Kind::size || f.kind == Kind::memory ? "\"\" is not a size" : "it is empty", shown_name(f),
                   f.kind == Kind::size || f.kind == Kind::memory ? "a number with K, M or G: 512M"
                                                                  : "a value, or none of this flag");
   if (f.kind == Kind::texts) return Flags::Value(texts);
@@ -179,7 +183,8 @@ Result<std::vector<int>> parse_integers(const std::string& text, const Flag& f) 
   std::vector<int> values;
   for (const std::string& part : split(text, ',')) {
     if (part.empty())
-      return fail(fmt::format("\"{}\" has an empty item", text), shown_name(f), shown_name(f) + " 1,2,3");
+      return fail(Error::bad_argument, fmt::format("\"{}\" has an empty item", text), shown_name(f),
+                  shown_name(f) + " 1,2,3");
     KVASIR_TRY(values.emplace_back(), parse_integer(part, f));
   }
   return values;
@@ -200,17 +205,18 @@ Result<size_t> parse_bytes(const std::string& text, const std::string& flag) {
     scale = 1024.0 * 1024.0 * 1024.0;
   const double bytes = number * scale;
   if (error != std::errc() || !(bytes >= 1) || bytes > 1e18)
-    return fail(fmt::format("\"{}\" is not a size", text), flag, "a number with K, M or G: 512M");
+    return fail(Error::bad_argument, fmt::format("\"{}\" is not a size", text), flag, "a number with K, M or G: 512M");
   return static_cast<size_t>(bytes);
 }
 
 Result<void> check_output(const std::string& path) {
   namespace fs = std::filesystem;
   std::error_code ec;
-  if (fs::is_directory(path, ec)) return fail("is a folder", path, "the name of a file");
+  if (fs::is_directory(path, ec)) return fail(Error::bad_argument, "is a folder", path, "the name of a file");
   const fs::path folder = fs::path(path).parent_path();
   if (!folder.empty() && !fs::is_directory(folder, ec))
-    return fail("cannot be created, its folder does not exist", path, "an output in a folder that exists");
+    return fail(Error::not_found, "cannot be created, its folder does not exist", path,
+                "an output in a folder that exists");
   return {};
 }
 
@@ -286,12 +292,15 @@ Result<void> Flags::check_company(const Bound& b) const {
     return std::any_of(all.begin(), all.end(), [this](const std::string& c) { return holds(c); });
   };
   if (const auto others = known_conditions(b.flag.or_else); *b.flag.or_else != '\0' && !b.value && !met(others))
-    return fail("nothing is given", shown_name(b.flag), fmt::format("{} or {}", shown_name(b.flag), names(others)));
+    return fail(Error::bad_argument, "nothing is given", shown_name(b.flag),
+                fmt::format("{} or {}", shown_name(b.flag), names(others)));
   if (!b.value) return {};
   for (const std::string& other : known_conditions(b.flag.not_with))
-    if (holds(other)) return fail(fmt::format("{} is given too", name(other)), shown_name(b.flag), "one of the two");
+    if (holds(other))
+      return fail(Error::bad_argument, fmt::format("{} is given too", name(other)), shown_name(b.flag),
+                  "one of the two");
   if (const auto needed = known_conditions(b.flag.needs); *b.flag.needs != '\0' && !met(needed))
-    return fail(fmt::format("it changes nothing without {}", names(needed)), shown_name(b.flag),
+    return fail(Error::bad_argument, fmt::format("it changes nothing without {}", names(needed)), shown_name(b.flag),
                 fmt::format("{} too", names(needed)));
   return {};
 }
@@ -301,10 +310,10 @@ Result<void> Flags::check_extras() const {
   if (extras.empty()) return {};
   const std::string& first = extras.front();
   if (first.starts_with('-') && first.size() > 1)
-    return fail(fmt::format("{} has no such flag", app_.get_name()), first.substr(0, first.find('=')),
-                fmt::format("kvasir {} --help", app_.get_name()));
-  return fail(fmt::format("{} takes nothing more here", app_.get_name()), fmt::format("\"{}\"", first),
-              fmt::format("kvasir {} --help", app_.get_name()));
+    return fail(Error::bad_argument, fmt::format("{} has no such flag", app_.get_name()),
+                first.substr(0, first.find('=')), fmt::format("kvasir {} --help", app_.get_name()));
+  return fail(Error::bad_argument, fmt::format("{} takes nothing more here", app_.get_name()),
+              fmt::format("\"{}\"", first), fmt::format("kvasir {} --help", app_.get_name()));
 }
 
 Result<void> Flags::read() {

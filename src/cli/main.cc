@@ -16,6 +16,7 @@
 
 #include "base/temporaries.h"
 #include "cli/cli.h"
+#include "cli/parameter_names.h"
 #include "cli/printable.h"
 
 namespace kvasir::cli {
@@ -40,7 +41,7 @@ std::vector<std::string> arguments(int argc, char** argv) {
 }
 
 int report(const Error& error) {
-  fmt::print(stderr, "kvasir: {}\n", printable(error.message()));
+  fmt::print(stderr, "kvasir: {}\n", printable(with_flags(error).message()));
   return kBadInput;
 }
 
@@ -66,7 +67,7 @@ void clean_up_on_signals() {
 int output_done(int code) {
   std::cout.flush();
   if (std::cout && std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
-  return report({"the output could not be written", "stdout", "a place with free space"});
+  return report({Error::io, "the output could not be written", "stdout", "a place with free space"});
 }
 
 // CLI11 takes the word after "--flag=" for the value; an empty one is an empty value.
@@ -85,11 +86,12 @@ Error in_our_words(const CLI::ParseError& e, const Flags& flags) {
   const std::string help = fmt::format("kvasir {} --help", flags.app().get_name());
   const std::string text = e.what();
   std::string name = text.substr(0, text.find_first_of(": "));
-  if (dynamic_cast<const CLI::RequiredError*>(&e) != nullptr) return {"nothing is given", name, help};
+  if (dynamic_cast<const CLI::RequiredError*>(&e) != nullptr)
+    return {Error::bad_argument, "nothing is given", name, help};
   if (!name.starts_with('-')) name = (name.size() > 1 ? "--" : "-") + name;  // of a toggle it says the bare name
-  if (dynamic_cast<const CLI::ArgumentMismatch*>(&e) == nullptr) return {text, "arguments", help};
+  if (dynamic_cast<const CLI::ArgumentMismatch*>(&e) == nullptr) return {Error::bad_argument, text, "arguments", help};
   const bool value = flags.takes_value(name);
-  return {value ? "a value is missing" : "it takes no value", flags.shown(name), help};
+  return {Error::bad_argument, value ? "a value is missing" : "it takes no value", flags.shown(name), help};
 }
 
 // The command that was asked for, and the others for the list of them.
@@ -127,7 +129,7 @@ int run_command(Flags& flags, const Run& run) {
 int main_with(std::vector<std::string> args) {
   Commands all;
   if (args[0] == "--flags") {
-    if (args.size() > 1) return report({"it stands alone", "--flags", "kvasir --flags"});
+    if (args.size() > 1) return report({Error::bad_argument, "it stands alone", "--flags", "kvasir --flags"});
     print_json(all.describe());
     return output_done(kOk);
   }

@@ -80,7 +80,7 @@ Result<void> gnuplot(const fs::path& folder, const std::string& script) {
   constexpr const char* kCommand = "gnuplot >/dev/null 2>&1; status=$?; while read -r line; do :; done; exit $status";
   constexpr int kNotFound = 127;
   std::FILE* pipe = popen(kCommand, "w");
-  if (pipe == nullptr) return fail("no shell to start it", "gnuplot", "fewer processes");
+  if (pipe == nullptr) return fail(Error::io, "no shell to start it", "gnuplot", "fewer processes");
   const std::string all = fmt::format(
       "cd {}\nset datafile separator ','\nset terminal svg noenhanced size 900,420 font 'sans,13' "
       "background '#ffffff'\nset grid lt 1 lc rgb '#dddddd'\nset key left top\nset border 3\n"
@@ -89,8 +89,9 @@ Result<void> gnuplot(const fs::path& folder, const std::string& script) {
   std::fwrite(all.data(), 1, all.size(), pipe);
   const int status = pclose(pipe);
   if (WIFEXITED(status) && WEXITSTATUS(status) == kNotFound)
-    return fail("not installed", "gnuplot", "apt-get install gnuplot-nox");
-  if (status != 0) return fail("gnuplot could not draw here", folder.string(), "a folder that can be written");
+    return fail(Error::not_found, "not installed", "gnuplot", "apt-get install gnuplot-nox");
+  if (status != 0)
+    return fail(Error::io, "gnuplot could not draw here", folder.string(), "a folder that can be written");
   return {};
 }
 
@@ -105,7 +106,9 @@ namespace {
 Result<fs::path> made_folder(const std::string& name) {
   std::error_code ec;
   fs::create_directories(name, ec);
-  if (ec) return fail("the folder cannot be made: " + ec.message(), name, "a folder that can be written");
+  if (ec)
+    return fail(kind_of_errno(ec.value()), "the folder cannot be made: " + ec.message(), name,
+                "a folder that can be written");
   return fs::path(name);
 }
 

@@ -17,8 +17,8 @@ Result<void> check_ids(const std::vector<int>& ids, const Model& model) {
   const int vocab = model.info().vocab;
   for (int id : ids)
     if (id < 0 || id >= vocab)
-      return fail(fmt::format("token id {} is out of range, the vocabulary has {}", id, vocab), "--ids",
-                  fmt::format("ids 0..{}", vocab - 1));
+      return fail(Error::bad_argument, fmt::format("token id {} is out of range, the vocabulary has {}", id, vocab),
+                  "--ids", fmt::format("ids 0..{}", vocab - 1));
   return {};
 }
 

@@ -29,7 +29,7 @@ Result<SamplingParams> SamplingArgs::params(const Model& model) const {
   }
   if (repeat_last_n) p.repeat_last_n = *repeat_last_n;
   if (repeat_last_n && !repeat_penalty && p.repeat_penalty == 1.0)
-    return fail("it changes nothing, for this model has no penalty of its own", "--repeat-last-n",
+    return fail(Error::bad_argument, "it changes nothing, for this model has no penalty of its own", "--repeat-last-n",
                 "--repeat-penalty too");
   if (greedy) p.temperature = 0;
   p.seed = seed ? *seed : (uint64_t{std::random_device{}()} << 32 | std::random_device{}());

@@ -78,7 +78,8 @@ Result<void> Talk::make_room(std::vector<int>* asked, size_t turn, Answer* answe
       turn >= ctx ? "a shorter turn" : "/save FILE keeps the talk, /clear starts a new one, /again then asks this turn";
   if (session_.ctx() < most) hint += fmt::format("; or kvasir chat --ctx {}", most);
   if (turn < ctx) hint += "; or kvasir chat --on-full recompute";
-  return fail(fmt::format("the talk would have {} tokens with this turn, and the context has {}", asked->size(), ctx),
+  return fail(Error::too_long,
+              fmt::format("the talk would have {} tokens with this turn, and the context has {}", asked->size(), ctx),
               "the context is full", hint);
 }
 
@@ -100,7 +101,7 @@ Result<void> Talk::feed(std::span<const int> ids) {
     if (o_.interrupted()) break;
     KVASIR_CHECK(engine_.prefill(session_, ids.subspan(static_cast<size_t>(session_.pos()), piece), &out));
   }
-  if (o_.interrupted()) return fail("the turn is not part of the talk", "interrupted", "/again");
+  if (o_.interrupted()) return fail(Error::bad_argument, "the turn is not part of the talk", "interrupted", "/again");
   return {};
 }
 
@@ -111,7 +112,7 @@ Result<Answer> Talk::ask(const std::string& line) {
   KVASIR_TRY(const std::vector<int> more, encode_after(tokenizer(), ids_, turn));
   std::vector<int> asked = ids_;
   asked.insert(asked.end(), more.begin(), more.end());
-  if (asked.empty()) return fail("the turn has no tokens", "chat", "another text");
+  if (asked.empty()) return fail(Error::bad_argument, "the turn has no tokens", "chat", "another text");
   KVASIR_CHECK(make_room(&asked, more.size(), &answer));
   const double start = now_seconds();
   KVASIR_TRY(const Reuse reuse, engine_.reuse(session_, asked));

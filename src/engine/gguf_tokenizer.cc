@@ -17,7 +17,7 @@ Result<std::vector<std::string_view>> strings(const GgufMetadata& metadata, std:
   const GgufValue* value = metadata.find(key(name));
   if (value == nullptr && !needed) return std::vector<std::string_view>();
   if (value == nullptr || value->type != GgufType::array || value->element != GgufType::string)
-    return fail(fmt::format("{} is no list of strings", key(name)));
+    return fail(Error::damaged, fmt::format("{} is no list of strings", key(name)));
   return value->strings;
 }
 
@@ -25,7 +25,7 @@ Result<std::vector<double>> numbers(const GgufMetadata& metadata, std::string_vi
   const GgufValue* value = metadata.find(key(name));
   if (value == nullptr) return std::vector<double>();
   auto list = value->as_numbers();
-  if (!list) return fail(fmt::format("{} is no list of numbers", key(name)));
+  if (!list) return fail(Error::damaged, fmt::format("{} is no list of numbers", key(name)));
   return std::move(*list);
 }
 
@@ -103,13 +103,13 @@ Result<void> consider(std::string_view name, const GgufValue& value, std::vector
   if (std::find(std::begin(kUsed), std::end(kUsed), name) != std::end(kUsed)) return {};
   if (const auto it = std::find_if(std::begin(kRefused), std::end(kRefused), is); it != std::end(kRefused)) {
     if (!is_set(value)) return {};
-    return fail(fmt::format("{} is set, which is not supported: {}", key(name), it->why), {},
-                "--tokenizer with another file of the same vocabulary");
+    return fail(Error::unsupported, fmt::format("{} is set, which is not supported: {}", key(name), it->why), {},
+                "another file of the same vocabulary as ModelOptions::tokenizer");
   }
   const auto it = std::find_if(std::begin(kHarmless), std::end(kHarmless), is);
   if (it == std::end(kHarmless))
-    return fail(fmt::format("{} is not known, and may change ids", key(name)), {},
-                "--tokenizer with another file of the same vocabulary");
+    return fail(Error::unsupported, fmt::format("{} is not known, and may change ids", key(name)), {},
+                "another file of the same vocabulary as ModelOptions::tokenizer");
   ignored.push_back({key(name), std::string(it->why), false});
   return {};
 }
@@ -121,7 +121,8 @@ Result<std::optional<int>> id(const GgufMetadata& metadata, std::string_view nam
   if (there != nullptr && means_none(*there)) return std::nullopt;
   KVASIR_TRY(const auto value, metadata.get_int(key(name)));
   if (!value) return std::nullopt;
-  if (*value < 0 || *value > INT32_MAX) return fail(fmt::format("{} is {}, which is no token", key(name), *value));
+  if (*value < 0 || *value > INT32_MAX)
+    return fail(Error::damaged, fmt::format("{} is {}, which is no token", key(name), *value));
   return static_cast<int>(*value);
 }
 
@@ -129,7 +130,7 @@ Result<GgufVocab> read_vocab(const GgufMetadata& metadata) {
   GgufVocab vocab;
   KVASIR_TRY(const auto model, metadata.get_string(key("model")));
   KVASIR_TRY(const auto pre, metadata.get_string(key("pre")));
-  if (!model) return fail("tokenizer.ggml.model is missing", {}, "a GGUF file that holds a tokenizer");
+  if (!model) return fail(Error::damaged, "tokenizer.ggml.model is missing", {}, "a GGUF file that holds a tokenizer");
   KVASIR_TRY(const auto arch, metadata.get_string("general.architecture"));
   vocab.arch = arch.value_or("");
   vocab.model = *model;
@@ -140,7 +141,8 @@ Result<GgufVocab> read_vocab(const GgufMetadata& metadata) {
   for (double score : scores) vocab.scores.push_back(static_cast<float>(score));
   KVASIR_TRY(const auto types, numbers(metadata, "token_type"));
   for (double type : types) {
-    if (!(type >= 0 && type <= 255)) return fail(fmt::format("tokenizer.ggml.token_type holds {}", type));
+    if (!(type >= 0 && type <= 255))
+      return fail(Error::damaged, fmt::format("tokenizer.ggml.token_type holds {}", type));
     vocab.types.push_back(static_cast<std::int32_t>(type));
   }
   KVASIR_TRY(vocab.bos, id(metadata, "bos_token_id"));
@@ -157,7 +159,7 @@ Result<std::unique_ptr<const TokenModel>> read_model(const GgufMetadata& metadat
   KVASIR_TRY(auto model, make_gguf_tokenizer(vocab));
   // None at all is a vocabulary of bytes, but the file has to say so.
   if (vocab.model == "gpt2" && metadata.find(key("merges")) == nullptr)
-    return fail(fmt::format("{} is missing", key("merges")), {}, "a GGUF file that holds a tokenizer");
+    return fail(Error::damaged, fmt::format("{} is missing", key("merges")), {}, "a GGUF file that holds a tokenizer");
   return model;
 }
 
@@ -192,7 +194,7 @@ Result<std::shared_ptr<const Tokenizer>> open_gguf_tokenizer(const std::filesyst
     return Tokenizer::from_model(std::move(model), std::move(ignored), eot.has_value());
   };
   auto tokenizer = read();
-  if (!tokenizer) return fail(tokenizer.error().what, path.string(), tokenizer.error().hint);
+  if (!tokenizer) return fail(tokenizer.error().kind, tokenizer.error().what, path.string(), tokenizer.error().hint);
   return tokenizer;
 }
 

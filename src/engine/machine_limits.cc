@@ -36,7 +36,8 @@ Result<double> measure_read_bandwidth(int threads) {
 
 Result<double> measure_disk_bandwidth(const std::string& file) {
   KVASIR_TRY(const auto mapped, MappedFile::open(file));
-  if (mapped->direct_fd() < 0) return fail("this file system cannot read past the page cache", file);
+  if (mapped->direct_fd() < 0)
+    return fail(Error::unsupported, "this file system cannot read past the page cache", file);
   constexpr size_t kPiece = size_t{32} << 20;
   constexpr double kSeconds = 0.3;
   KVASIR_TRY(Buffer buffer, Buffer::allocate(kPiece, Owner::activations));

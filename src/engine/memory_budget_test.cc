@@ -51,7 +51,7 @@ std::shared_ptr<const Model> tales_within(size_t ram) {
 TEST(MemoryPlan, ABudgetThatIsTakenRefusesWithItsNumbers) {
   ModelOptions nothing;
   nothing.ram = 10000000;
-  EXPECT_THAT(message_of(Model::open("tales", nothing)), AllOf(HasSubstr("10000000"), HasSubstr("--ram")));
+  EXPECT_THAT(message_of(Model::open("tales", nothing)), AllOf(HasSubstr("10000000"), HasSubstr("ModelOptions::ram")));
   const auto model = tales_within(26000000);
   const auto engine = Engine::create(model, {.threads = 1});
   ASSERT_TRUE(engine) << message_of(engine);

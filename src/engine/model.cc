@@ -25,13 +25,15 @@ namespace fs = std::filesystem;
 
 namespace {
 
+constexpr const char* kMoreRam = "a larger ModelOptions::ram";
+
 Result<std::shared_ptr<const Tokenizer>> tokenizer_for(const fs::path& path, int vocab) {
   KVASIR_TRY(auto tokenizer, open_tokenizer_file(path, vocab));
   // Padding and the like may have no row of weights: a text that holds one is refused. A word without one means that
   // the vocabulary is another model's.
   for (int id = vocab; id < tokenizer->vocab_size(); ++id) {
     if (tokenizer->piece(id).empty() || tokenizer->is_added(id)) continue;
-    return fail(fmt::format("{} tokens, the model has logits for {}", tokenizer->vocab_size(), vocab),
+    return fail(Error::damaged, fmt::format("{} tokens, the model has logits for {}", tokenizer->vocab_size(), vocab),
                 vocabulary_file(path).string(), "the tokenizer that belongs to these weights");
   }
   return tokenizer;
@@ -78,7 +80,8 @@ Result<std::string> find_model(const std::string& name) {
     for (const fs::path& folder : model_folders())
       if (is_there(folder / name / "config.json") || fs::is_regular_file(folder / name, ec))
         return fs::weakly_canonical(folder / name, ec).string();
-  return fail("no such model", name, "a path, or the name of a model that ships with Kvasir: tales, tales-gpt2");
+  return fail(Error::not_found, "no such model", name,
+              "a path, or the name of a model that ships with Kvasir: tales, tales-gpt2");
 }
 
 Result<std::shared_ptr<const Tokenizer>> open_tokenizer(const std::string& name_or_path) {
@@ -88,15 +91,16 @@ Result<std::shared_ptr<const Tokenizer>> open_tokenizer(const std::string& name_
   if (!llama2c) return open_tokenizer_file(path, std::nullopt);
   KVASIR_TRY(const ModelFiles files, read_model_files(path));
   KVASIR_TRY(const int64_t vocab, files.config.get_int("vocab_size", 1, 1 << 24));
-  if (files.tokenizer.empty()) return fail("no tokenizer lies beside this model", path.string(), "a tokenizer.bin");
+  if (files.tokenizer.empty())
+    return fail(Error::not_found, "no tokenizer lies beside this model", path.string(), "a tokenizer.bin");
   return open_tokenizer_file(files.tokenizer, static_cast<int>(vocab));
 }
 
 Model::Model() = default;
 Model::~Model() = default;
 
-Result<void> Model::take(size_t bytes, const std::string& owner) {
-  KVASIR_TRY(auto share, budget_->take(bytes, owner, owner + " need", "a larger --ram, --weights streamed"));
+Result<void> Model::take(size_t bytes, const std::string& owner, const std::string& hint) {
+  KVASIR_TRY(auto share, budget_->take(bytes, owner, owner + " need", hint));
   shares_.push_back(std::move(share));
   return {};
 }
@@ -115,9 +119,11 @@ Result<void> Model::check_ids(std::span<const int> ids, const std::string& where
   for (const int id : ids) {
     if (id >= 0 && id < info_.vocab) continue;
     if (tokenizer_ == nullptr || tokenizer_->piece(id).empty())
-      return fail(fmt::format("token id {} is out of range, the vocabulary has {}", id, info_.vocab), where,
+      return fail(Error::bad_argument,
+                  fmt::format("token id {} is out of range, the vocabulary has {}", id, info_.vocab), where,
                   fmt::format("ids 0..{}", info_.vocab - 1));
-    return fail(fmt::format("token {} ({}) is out of range: the weights have rows for {} tokens", id,
+    return fail(Error::bad_argument,
+                fmt::format("token {} ({}) is out of range: the weights have rows for {} tokens", id,
                             in_quotes(tokenizer_->piece(id)), info_.vocab),
                 where, "a text without it");
   }
@@ -131,7 +137,7 @@ Result<void> Model::open_tokenizer(const std::string& file, bool inside_gguf) {
   info_.ignored.insert(info_.ignored.end(), tokenizer_->ignored().begin(), tokenizer_->ignored().end());
   const size_t after = heap_bytes();
   info_.tokenizer_bytes = after > before ? after - before : 0;
-  return take(info_.tokenizer_bytes, "tokenizer");
+  return take(info_.tokenizer_bytes, "tokenizer", kMoreRam);
 }
 
 Result<std::shared_ptr<const Model>> Model::open(const std::string& name_or_path, const ModelOptions& options) {
@@ -159,9 +165,9 @@ Result<std::shared_ptr<const Model>> Model::open(const std::string& name_or_path
                   .ignored = std::move(description.ignored)};
   model->sampling_ = description.sampling;
   model->budget_ = Budget::create(options.ram);
-  model->kv_budget_ = Budget::create(options.kv_ram, "--kv-ram");
+  model->kv_budget_ = Budget::create(options.kv_ram, "ModelOptions::kv_ram");
   model->pool_ = BlockPool::create({model->budget_, model->kv_budget_});
-  KVASIR_CHECK(model->take(kProcessBytes, "code and small objects"));
+  KVASIR_CHECK(model->take(kProcessBytes, "code and small objects", kMoreRam));
   if (!options.tokenizer.empty()) files.tokenizer = options.tokenizer;
   const bool inside_gguf = options.tokenizer.empty() && files.format.starts_with("GGUF");
   if (!files.tokenizer.empty() && options.with_tokenizer)
@@ -178,9 +184,11 @@ Result<void> Model::load_weights(const Family& family, const ModelConfig& config
   const size_t whole = tensor_bytes(*dir);
   const WeightsMode mode = choose_mode(options.weights, whole, *budget_);
   const bool streamed = mode == WeightsMode::streamed;
-  if (!streamed) KVASIR_CHECK(take(bytes_in_memory(mode, whole, 0), "weights"));
+  if (!streamed)
+    KVASIR_CHECK(take(bytes_in_memory(mode, whole, 0), "weights",
+                      "a larger ModelOptions::ram, or ModelOptions::weights = streamed"));
   KVASIR_TRY(network_, Network::load(family, config, std::move(dir), mode, info_.path));
-  if (streamed) KVASIR_CHECK(take(bytes_in_memory(mode, whole, network_->largest_layer_bytes()), "weights"));
+  if (streamed) KVASIR_CHECK(take(bytes_in_memory(mode, whole, network_->largest_layer_bytes()), "weights", kMoreRam));
   info_.weight_type = network_->weight_type();
   info_.parameters = network_->parameters();
   info_.weights_bytes = network_->weights_bytes();
@@ -199,7 +207,7 @@ Result<std::string> Model::fingerprint() const {
   KVASIR_TRY(std::string now, stamps_now(files));
   if (known && now == stamps_) return fingerprint_;
   const bool as_opened = now == stamps_opened(files);
-  const auto changed = fail("the model's files were changed while they are in use", info_.path,
+  const auto changed = fail(Error::damaged, "the model's files were changed while they are in use", info_.path,
                             "start again; to change files in use, put new ones in their place");
   if (!in_memory && !known && !as_opened) return changed;
   const FingerprintKey key = fingerprint_key(files, network_->config().canonical());

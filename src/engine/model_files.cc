@@ -27,7 +27,8 @@ Result<ModelFiles> read_folder(const fs::path& folder) {
   KVASIR_TRY(files.config_file, ConfigView::read(folder / "config.json"));
   files.config = text_config(*files.config_file);
   if (is_there(folder / "adapter_config.json"))
-    return fail("adapters (adapter_config.json) are not supported", folder.string(), "the merged model");
+    return fail(Error::unsupported, "adapters (adapter_config.json) are not supported", folder.string(),
+                "the merged model");
   KVASIR_TRY(files.tensors, open_safetensors(folder));
   if (is_there(folder / "generation_config.json")) {
     KVASIR_TRY(files.generation, ConfigView::read(folder / "generation_config.json"));
@@ -76,7 +77,8 @@ Result<ModelFiles> read_model_files(const fs::path& path) {
   if (is_gguf(path) || path.extension() == ".gguf") return read_gguf(path);
   if (path.extension() == ".bin") return read_llama2c(path);
   if (const auto file = InputFile::open(path); !file) return tl::unexpected(file.error());
-  return fail("not a model that Kvasir can open", path.string(), "a Hugging Face folder, a .gguf, or a llama2.c .bin");
+  return fail(Error::unsupported, "not a model that Kvasir can open", path.string(),
+              "a Hugging Face folder, a .gguf, or a llama2.c .bin");
 }
 
 namespace {
@@ -159,11 +161,11 @@ Result<std::shared_ptr<const Tokenizer>> open_tokenizer_file(const fs::path& pat
   // Mistral's are called tokenizer.model.v3 and the like.
   if (path.filename().string().find(".model") != std::string::npos) return Tokenizer::from_sentencepiece(path);
   if (extension != ".bin")
-    return fail("not a tokenizer that Kvasir can read", path.string(),
+    return fail(Error::unsupported, "not a tokenizer that Kvasir can read", path.string(),
                 "a tokenizer.json, a tokenizer.model, a .gguf, or llama2.c's tokenizer.bin");
   if (!vocab)
-    return fail("a tokenizer.bin does not say how many tokens it has", path.string(),
-                "name the model, and this file with --tokenizer");
+    return fail(Error::bad_argument, "a tokenizer.bin does not say how many tokens it has", path.string(),
+                "the model, with this file as ModelOptions::tokenizer");
   return Tokenizer::from_llama2c(path, *vocab);
 }
 

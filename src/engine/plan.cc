@@ -79,8 +79,8 @@ Result<Subject> from_config(const PlanRequest& request) {
 
 Result<Subject> from_model(const PlanRequest& request) {
   if (!request.dtype.empty())
-    return fail(fmt::format("{} has weights, and a type of its own", request.model), "--dtype",
-                "a bare config.json, or kvasir quantize");
+    return fail(Error::bad_argument, fmt::format("{} has weights, and a type of its own", request.model),
+                "PlanRequest::dtype", "a bare config.json, or the model in another type");
   KVASIR_TRY(
       const auto model,
       Model::open(request.model,
@@ -180,8 +180,8 @@ std::vector<std::string> explain(const PlanReport& r, const LayoutInfo& layout, 
 }  // namespace
 
 Result<PlanReport> plan(const PlanRequest& request) {
-  KVASIR_CHECK(check_at_least(request.threads, 0, "threads", "--threads"));
-  KVASIR_CHECK(check_at_least(request.prefill_chunk, 1, "tokens", "--prefill-chunk"));
+  KVASIR_CHECK(check_at_least(request.threads, 0, "threads", "PlanRequest::threads"));
+  KVASIR_CHECK(check_at_least(request.prefill_chunk, 1, "tokens", "PlanRequest::prefill_chunk"));
   KVASIR_TRY(const Subject s, is_config_file(request.model) ? from_config(request) : from_model(request));
   KVASIR_TRY(const LayoutInfo* layout, find_layout(request.session.layout));
   PlanReport r;
@@ -189,8 +189,9 @@ Result<PlanReport> plan(const PlanRequest& request) {
       budgeted_chunk(s.config, std::min(request.prefill_chunk, s.config.max_ctx), threads_of(request), request.ram);
   KVASIR_TRY(const CacheShape shape, session_shape(*s.family, s.config, request.session, *layout, r.prefill_chunk));
   if (request.chat < 0 || request.chat > shape.max_ctx)
-    return fail(fmt::format("a chat of {} positions in a context of {}", request.chat, shape.max_ctx), "--chat",
-                fmt::format("1..{}", shape.max_ctx));
+    return fail(Error::bad_argument,
+                fmt::format("a chat of {} positions in a context of {}", request.chat, shape.max_ctx),
+                "PlanRequest::chat", fmt::format("1..{}", shape.max_ctx));
   r.model = s.name;
   r.ignored = s.ignored;
   r.family = s.config.family;

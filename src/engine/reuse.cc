@@ -23,7 +23,8 @@ Result<std::string> space_of(const Model& model, const CacheStats& cache, const 
 }  // namespace
 
 Result<Reuse> Engine::reuse(Session& session, std::span<const int> text) {
-  if (text.empty()) return fail("no tokens to feed", "prompt", "a prompt that is not empty");
+  if (text.empty())
+    return fail(Error::bad_argument, "no tokens to feed", "Generator::prompt", "a prompt that is not empty");
   const auto own = session.tokens();
   const auto same =
       static_cast<int>(std::mismatch(own.begin(), own.end(), text.begin(), text.end()).first - own.begin());

@@ -20,8 +20,9 @@ Session::~Session() = default;
 Result<void> Session::promise(const LayoutInfo& layout, const CacheShape& shape) {
   const Network& net = model_->network();
   const std::string hint = net.source().mode() == WeightsMode::streamed
-                               ? "a smaller --ctx or a narrower --kv-type"
-                               : "a smaller --ctx, a narrower --kv-type or --weights streamed";
+                               ? "a smaller SessionOptions::ctx or a narrower SessionOptions::kv_type_k and kv_type_v"
+                               : "a smaller SessionOptions::ctx, a narrower SessionOptions::kv_type_k and kv_type_v or "
+                                 "ModelOptions::weights = streamed";
   const std::string what = fmt::format("a context of {} positions in layout {} needs", shape.max_ctx, layout.name);
   const size_t kv = layout.pooled ? 0 : layout.peak_bytes(shape, shape.max_ctx);
   const auto promised = [&](Budget& budget, size_t bytes) {
@@ -54,8 +55,8 @@ Result<Session> Session::fork() const {
 
 Result<void> Session::truncate(int length) {
   if (length < 0 || length > pos())
-    return fail(fmt::format("cannot truncate to {} tokens, the session has {}", length, pos()), "session",
-                fmt::format("0..{}", pos()));
+    return fail(Error::bad_argument, fmt::format("cannot truncate to {} tokens, the session has {}", length, pos()),
+                "session", fmt::format("0..{}", pos()));
   if (length <= cache_->coverage()) KVASIR_CHECK(cache_->truncate(length));
   tokens_.resize(static_cast<size_t>(length));
   if (cache_->info().pooled) reached_ = length;

@@ -19,22 +19,28 @@ Result<void> check(const SnapshotHeader& h, const std::string& fingerprint, cons
   const auto same = [&](std::string_view what, std::string_view is, std::string_view was,
                         const std::string& hint) -> Result<void> {
     if (is == was) return {};
-    return fail(fmt::format("the snapshot is of {} {}, not {}", what, was, is), path, hint);
+    return fail(Error::bad_argument, fmt::format("the snapshot is of {} {}, not {}", what, was, is), path, hint);
   };
   const std::string_view k = kv_type_name(*theirs.k, theirs.rotate_k), v = kv_type_name(*theirs.v, theirs.rotate_v);
   KVASIR_CHECK(same("model", fingerprint, h.fingerprint, "the model that it was saved with"));
   KVASIR_CHECK(same("numerics version", std::to_string(kNumericsVersion), std::to_string(h.numerics_version),
                     "the version of Kvasir that wrote it"));
-  KVASIR_CHECK(same("K type", kv_type_name(*ours.k, ours.rotate_k), k, fmt::format("-ctk {}", k)));
-  KVASIR_CHECK(same("V type", kv_type_name(*ours.v, ours.rotate_v), v, fmt::format("-ctv {}", v)));
-  KVASIR_CHECK(same("window", ours.window_policy(), theirs.window_policy(), "the same --window and --sinks"));
+  KVASIR_CHECK(
+      same("K type", kv_type_name(*ours.k, ours.rotate_k), k, fmt::format("SessionOptions::kv_type_k = {}", k)));
+  KVASIR_CHECK(
+      same("V type", kv_type_name(*ours.v, ours.rotate_v), v, fmt::format("SessionOptions::kv_type_v = {}", v)));
+  KVASIR_CHECK(same("window", ours.window_policy(), theirs.window_policy(),
+                    "the same SessionOptions::window and SessionOptions::sinks"));
   if (theirs.layers != ours.layers || theirs.kv_heads != ours.kv_heads || theirs.head_dim != ours.head_dim)
-    return fail("the snapshot is of a cache of another shape", path, "the model that it was saved with");
+    return fail(Error::bad_argument, "the snapshot is of a cache of another shape", path,
+                "the model that it was saved with");
   if (h.tokens.size() > static_cast<size_t>(ours.max_ctx))
-    return fail(fmt::format("the snapshot's {} tokens do not fit the context of {}", h.tokens.size(), ours.max_ctx),
-                path, fmt::format("--ctx {}", h.tokens.size()));
+    return fail(Error::too_long,
+                fmt::format("the snapshot's {} tokens do not fit the context of {}", h.tokens.size(), ours.max_ctx),
+                path, fmt::format("SessionOptions::ctx = {}", h.tokens.size()));
   if (std::any_of(h.tokens.begin(), h.tokens.end(), [vocab](int id) { return id < 0 || id >= vocab; }))
-    return fail("the snapshot has tokens that the model does not know", path, "the model that it was saved with");
+    return fail(Error::damaged, "the snapshot has tokens that the model does not know", path,
+                "the model that it was saved with");
   return {};
 }
 

@@ -118,7 +118,8 @@ TEST(SessionFile, OfAnotherKindIsNamed) {
     return message_of(session.load(path));
   };
   EXPECT_THAT(refusal(gpt2, {}), HasSubstr("of model"));
-  EXPECT_THAT(refusal(opened, {.kv_type_k = "f16"}), AllOf(HasSubstr("K type f32, not f16"), HasSubstr("-ctk f32")));
+  EXPECT_THAT(refusal(opened, {.kv_type_k = "f16"}),
+              AllOf(HasSubstr("K type f32, not f16"), HasSubstr("SessionOptions::kv_type_k = f32")));
   EXPECT_THAT(refusal(opened, {.kv_type_v = "q8_0"}), HasSubstr("V type f32, not q8_0"));
   EXPECT_THAT(refusal(opened, {.window = 30}), HasSubstr("window none, not 30 sinks 4"));
   EXPECT_THAT(refusal(opened, {.ctx = 69}), HasSubstr("70 tokens do not fit the context of 69"));

@@ -14,8 +14,8 @@ Result<int> choose_ctx(int asked, const ModelConfig& config, bool windowed) {
   const int most = windowed ? kMostPositions : config.max_ctx;
   if (asked == 0) return config.max_ctx;
   if (asked >= 1 && asked <= most) return asked;
-  return fail(fmt::format("a context of {} positions, this model allows 1..{}", asked, most), "--ctx",
-              fmt::format("--ctx {}", most));
+  return fail(Error::bad_argument, fmt::format("a context of {} positions, this model allows 1..{}", asked, most),
+              "SessionOptions::ctx", fmt::format("SessionOptions::ctx = {}", most));
 }
 
 // A window that is not the model's own.
@@ -24,19 +24,27 @@ Result<void> set_window(const ModelConfig& c, const SessionOptions& options, Cac
   if (window == 0 && sinks == 0) return {};
   if (!c.rope)
     return fail(
+        Error::unsupported,
         "positions are learned: a token after the last of them has none, and what is dropped cannot be closed up",
-        "--window", "--on-full recompute, or a model with RoPE");
+        "SessionOptions::window", "GenerateOptions::on_full = recompute, or a model with RoPE");
   if (!shape->windows.empty())
-    return fail(fmt::format("this model has a window of its own: {}", shape->window_policy()), "--window",
-                "--cache windowed, which holds what that needs and changes nothing");
-  if (window == 0) return fail(fmt::format("{} sinks without a window", sinks), "--sinks", "--window too");
-  if (window < 0) return fail(fmt::format("a window of {} positions", window), "--window", "1 or more");
+    return fail(Error::bad_argument, fmt::format("this model has a window of its own: {}", shape->window_policy()),
+                "SessionOptions::window",
+                "SessionOptions::layout = windowed, which holds what that needs and changes nothing");
+  if (window == 0)
+    return fail(Error::bad_argument, fmt::format("{} sinks without a window", sinks), "SessionOptions::sinks",
+                "SessionOptions::window too");
+  if (window < 0)
+    return fail(Error::bad_argument, fmt::format("a window of {} positions", window), "SessionOptions::window",
+                "1 or more");
   if (sinks < 0 || sinks > kTilePositions)
-    return fail(fmt::format("{} sinks", sinks), "--sinks", fmt::format("0..{}", kTilePositions));
+    return fail(Error::bad_argument, fmt::format("{} sinks", sinks), "SessionOptions::sinks",
+                fmt::format("0..{}", kTilePositions));
   if (int64_t{window} + sinks > c.max_ctx)
-    return fail(fmt::format("a window of {} and {} sinks are further apart than the {} positions of this model", window,
+    return fail(Error::bad_argument,
+                fmt::format("a window of {} and {} sinks are further apart than the {} positions of this model", window,
                             sinks, c.max_ctx),
-                "--window", fmt::format("--window {}", c.max_ctx - sinks));
+                "SessionOptions::window", fmt::format("SessionOptions::window = {}", c.max_ctx - sinks));
   shape->windows.assign(static_cast<size_t>(c.layers), window);
   shape->sinks = sinks;
   return {};
@@ -45,12 +53,14 @@ Result<void> set_window(const ModelConfig& c, const SessionOptions& options, Cac
 // A window that fills the context.
 Result<SessionOptions> sliding(const ModelConfig& config, SessionOptions options, const LayoutInfo& layout) {
   if (!layout.forgets)
-    return fail(fmt::format("layout {} holds every position, and a sequence that slides has no end", layout.name),
-                "--cache", "--cache windowed");
+    return fail(Error::bad_argument,
+                fmt::format("layout {} holds every position, and a sequence that slides has no end", layout.name),
+                "SessionOptions::layout", "SessionOptions::layout = windowed");
   if (options.window != 0 && options.ctx != 0)
     return fail(
+        Error::bad_argument,
         fmt::format("a window of {} slides by itself, so {} positions mean nothing", options.window, options.ctx),
-        "--ctx", "--window or --ctx, not both");
+        "SessionOptions::ctx", "SessionOptions::window or SessionOptions::ctx, not both");
   if (options.window == 0) {
     KVASIR_TRY(const int ctx, choose_ctx(options.ctx, config, false));
     options.sinks = options.sinks.value_or(std::min(kDefaultSinks, ctx - 1));
@@ -72,7 +82,7 @@ Result<CacheShape> session_shape(const Family& family, const ModelConfig& config
   KVASIR_CHECK(set_window(config, options, &shape));
   KVASIR_TRY(shape.max_ctx, choose_ctx(options.ctx, config, options.window > 0));
   KVASIR_TRY(const KvType k, find_kv_type(options.kv_type_k));
-  KVASIR_TRY(const KvType v, find_kv_type(options.kv_type_v));
+  KVASIR_TRY(const KvType v, find_kv_type(options.kv_type_v, "SessionOptions::kv_type_v"));
   shape.k = k.codec;
   shape.v = v.codec;
   shape.rotate_k = k.rotated;

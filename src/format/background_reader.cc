@@ -98,8 +98,8 @@ Result<std::unique_ptr<BackgroundReader>> BackgroundReader::create(size_t total,
   try {
     reader->thread_ = std::thread([raw = reader.get()] { raw->work(); });
   } catch (const std::system_error& error) {
-    return fail(fmt::format("no thread to read weights with: {}", error.what()), "streamed weights",
-                "--weights mapped");
+    return fail(Error::io, fmt::format("no thread to read weights with: {}", error.what()), "streamed weights",
+                "ModelOptions::weights = mapped");
   }
   return reader;
 }

@@ -93,9 +93,10 @@ ConfigView::ConfigView(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
 Result<ConfigView> ConfigView::parse(std::string_view json_text, std::string where) {
   if (json_text.size() > kMaxConfigBytes)
-    return fail(fmt::format("{} bytes, at most {} allowed", json_text.size(), kMaxConfigBytes), std::move(where));
+    return fail(Error::unsupported, fmt::format("{} bytes, at most {} allowed", json_text.size(), kMaxConfigBytes),
+                std::move(where));
   KVASIR_TRY(Json tree, parse_strict_json(json_text, where));
-  if (!tree.is_object()) return fail("the configuration is not a JSON object", std::move(where));
+  if (!tree.is_object()) return fail(Error::damaged, "the configuration is not a JSON object", std::move(where));
   auto impl = std::make_shared<Impl>();
   impl->tree = std::move(tree);
   impl->where = std::move(where);
@@ -110,7 +111,7 @@ Result<ConfigView> ConfigView::read(const std::filesystem::path& path) {
 bool ConfigView::has(std::string_view key) const { return impl_->find(key) != nullptr; }
 
 tl::unexpected<Error> ConfigView::refuse(std::string_view key, const std::string& why) const {
-  return fail(fmt::format("{} {}", in_quotes(impl_->prefix + std::string(key)), why), impl_->where);
+  return fail(Error::damaged, fmt::format("{} {}", in_quotes(impl_->prefix + std::string(key)), why), impl_->where);
 }
 
 Result<int64_t> ConfigView::get_int(std::string_view key, int64_t min, int64_t max) const {

@@ -17,13 +17,14 @@ Result<int64_t> split_key(const GgufMetadata& metadata, std::string_view key, in
 
 // The name of part `no` (from 0) beside `path`, which must be a part's own name; whatever its ending is.
 Result<fs::path> part_name(const fs::path& path, int64_t no, int64_t count) {
-  constexpr size_t kNumber = 6;  // "-00001"
-  const std::string name = path.filename().string(), total = fmt::format("-of-{:05}", count);
+  constexpr size_t kNumber = 7;  // "-00001-"
+  const std::string name = path.filename().string(), total = fmt::format("of-{:05}", count);
   const size_t at = name.rfind(total);
-  if (at == name.npos || at <= kNumber || name[at - kNumber] != '-')
-    return fail(fmt::format("this is a part of {}, but its name does not end in -NNNNN-of-{:05}.gguf", count, count),
+  if (at == name.npos || at <= kNumber || name[at - kNumber] != '-' || name[at - 1] != '-')
+    return fail(Error::bad_argument,
+                fmt::format("this is a part of {}, but its name does not end in -NNNNN-of-{:05}.gguf", count, count),
                 path.string(), "give the parts their names back");
-  return path.parent_path() / fmt::format("{}-{:05}{}", name.substr(0, at - kNumber), no + 1, name.substr(at));
+  return path.parent_path() / fmt::format("{}-{:05}-{}", name.substr(0, at - kNumber), no + 1, name.substr(at));
 }
 
 Result<GgufHeader> add_part(const fs::path& path, TensorDir& dir) {
@@ -39,7 +40,8 @@ Result<GgufHeader> add_part(const fs::path& path, TensorDir& dir) {
 
 Result<GgufFile> open_parts(const fs::path& path, int64_t count) {
   GgufFile out;
-  if (count > kMaxSplits) return fail(fmt::format("{} parts are over {}", count, kMaxSplits), path.string());
+  if (count > kMaxSplits)
+    return fail(Error::unsupported, fmt::format("{} parts are over {}", count, kMaxSplits), path.string());
   int64_t declared = 0;
   for (int64_t no = 0; no < count; ++no) {
     KVASIR_TRY(const fs::path part, part_name(path, no, count));
@@ -47,7 +49,8 @@ Result<GgufFile> open_parts(const fs::path& path, int64_t count) {
     KVASIR_TRY(const int64_t its_no, split_key(header.metadata, "split.no", -1));
     KVASIR_TRY(const int64_t its_count, split_key(header.metadata, "split.count", -1));
     if (its_no != no || its_count != count) {
-      return fail(fmt::format("the file says that it is part {} of {}, its name {} of {}", its_no + 1, its_count,
+      return fail(Error::damaged,
+                  fmt::format("the file says that it is part {} of {}, its name {} of {}", its_no + 1, its_count,
                               no + 1, count),
                   part.string(), "the parts of one model in one folder");
     }
@@ -58,8 +61,8 @@ Result<GgufFile> open_parts(const fs::path& path, int64_t count) {
   }
   const auto found = static_cast<int64_t>(out.tensors.tensors.size());
   if (declared >= 0 && declared != found) {
-    return fail(fmt::format("the parts hold {} tensors, the first one says {}", found, declared), path.string(),
-                "fetch the parts again");
+    return fail(Error::damaged, fmt::format("the parts hold {} tensors, the first one says {}", found, declared),
+                path.string(), "fetch the parts again");
   }
   return out;
 }

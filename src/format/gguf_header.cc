@@ -100,7 +100,7 @@ class HeaderReader {
   }
 
  private:
-  tl::unexpected<Error> refuse(std::string what) const { return fail(std::move(what), where_, kHint); }
+  tl::unexpected<Error> refuse(std::string what) const { return fail(Error::damaged, std::move(what), where_, kHint); }
   uint64_t left() const { return bytes_.size() - at_; }
 
   template <class T>
@@ -131,9 +131,9 @@ class HeaderReader {
     KVASIR_TRY(header_.version, number<uint32_t>("the version"));
     if (header_.version == 2 || header_.version == 3) return {};
     if ((header_.version & 0xFFFF) == 0 && header_.version != 0) {
-      return fail("a big-endian GGUF file", where_, "the little-endian file of the same model");
+      return fail(Error::unsupported, "a big-endian GGUF file", where_, "the little-endian file of the same model");
     }
-    return fail(fmt::format("GGUF version {} is not supported", header_.version), where_,
+    return fail(Error::unsupported, fmt::format("GGUF version {} is not supported", header_.version), where_,
                 "a file of version 2 or 3; older ones are converted with llama.cpp");
   }
 
@@ -355,9 +355,9 @@ bool with_number(GgufType type, std::span<const std::byte> bytes, uint64_t i, co
 template <class T>
 Result<std::optional<T>> wanted(const GgufValue* value, std::optional<T> read, std::string_view key, const char* what) {
   if (value == nullptr || read) return read;
-  return fail(fmt::format("the metadata key {} holds {} {}, expected {}", in_quotes(key),
-                          value->type == GgufType::array ? "an" : "a value of type", gguf_type_name(value->type),
-                          what));
+  return fail(Error::damaged, fmt::format("the metadata key {} holds {} {}, expected {}", in_quotes(key),
+                                          value->type == GgufType::array ? "an" : "a value of type",
+                                          gguf_type_name(value->type), what));
 }
 
 }  // namespace
@@ -433,7 +433,7 @@ Result<GgufHeader> parse_gguf_header(std::span<const std::byte> bytes, const std
   try {
     return HeaderReader(bytes, where).read();
   } catch (const std::exception& e) {  // out of memory
-    return fail(e.what(), where);
+    return fail(Error::no_room, e.what(), where);
   }
 }
 

@@ -35,7 +35,7 @@ constexpr uint64_t aligned(uint64_t n) { return (n + kAlignment - 1) / kAlignmen
 
 Result<uint64_t> bytes_of(const TensorDecl& tensor, const std::string& where) {
   const auto refuse = [&](const std::string& why) {
-    return fail(fmt::format("tensor {} {}", in_quotes(tensor.name), why), where);
+    return fail(Error::bad_argument, fmt::format("tensor {} {}", in_quotes(tensor.name), why), where);
   };
   if (tensor.name.empty() || tensor.name.size() > kMaxNameBytes)
     return refuse(fmt::format("has a name of {} bytes, 1 to {} are possible", tensor.name.size(), kMaxNameBytes));
@@ -60,7 +60,7 @@ Result<void> refuse_twins(std::vector<std::string> names, const char* what, cons
   std::sort(names.begin(), names.end());
   const auto twice = std::adjacent_find(names.begin(), names.end());
   if (twice == names.end()) return {};
-  return fail(fmt::format("the {} {} is there twice", what, in_quotes(*twice)), where);
+  return fail(Error::bad_argument, fmt::format("the {} {} is there twice", what, in_quotes(*twice)), where);
 }
 
 }  // namespace
@@ -121,7 +121,7 @@ Result<void> GgufWriter::create(const std::filesystem::path& path, const GgufEnt
     KVASIR_TRY(const uint64_t bytes, bytes_of(tensor, path_));
     const uint64_t begin = aligned(total_);
     if (begin < total_ || __builtin_add_overflow(begin, bytes, &total_) || total_ > INT64_MAX)
-      return fail("the tensors are too large together", path_);
+      return fail(Error::bad_argument, "the tensors are too large together", path_);
     places_.push_back({begin, total_});
     names.push_back(tensor.name);
   }
@@ -129,7 +129,8 @@ Result<void> GgufWriter::create(const std::filesystem::path& path, const GgufEnt
   KVASIR_CHECK(refuse_twins(entries.keys_, "key", path_));
   for (const std::string& key : entries.keys_)
     if (key.empty() || key.size() > kMaxKeyBytes)
-      return fail(fmt::format("a key of {} bytes, 1 to {} are possible", key.size(), kMaxKeyBytes), path_);
+      return fail(Error::bad_argument, fmt::format("a key of {} bytes, 1 to {} are possible", key.size(), kMaxKeyBytes),
+                  path_);
 
   std::string header = "GGUF";
   put(header, kVersion);
@@ -160,10 +161,11 @@ Result<void> GgufWriter::pad_to(uint64_t offset) {
 }
 
 Result<void> GgufWriter::write(std::span<const std::byte> bytes) {
-  if (!file_) return fail("no output is open", path_);
+  if (!file_) return fail(Error::bad_argument, "no output is open", path_);
   while (!bytes.empty()) {
     while (at_ < places_.size() && written_ == places_[at_].end) ++at_;
-    if (at_ == places_.size()) return fail(fmt::format("{} bytes more than declared", bytes.size()), path_);
+    if (at_ == places_.size())
+      return fail(Error::bad_argument, fmt::format("{} bytes more than declared", bytes.size()), path_);
     if (written_ < places_[at_].begin) KVASIR_CHECK(pad_to(places_[at_].begin));
     const auto piece = bytes.first(std::min<uint64_t>(bytes.size(), places_[at_].end - written_));
     KVASIR_CHECK(file_->write(piece));
@@ -174,10 +176,11 @@ Result<void> GgufWriter::write(std::span<const std::byte> bytes) {
 }
 
 Result<void> GgufWriter::finish() {
-  if (!file_) return fail("no output is open", path_);
+  if (!file_) return fail(Error::bad_argument, "no output is open", path_);
   if (written_ != total_) {
     while (written_ == places_[at_].end) ++at_;
-    return fail(fmt::format("{} of {} bytes written, the next is in tensor {}", written_, total_,
+    return fail(Error::bad_argument,
+                fmt::format("{} of {} bytes written, the next is in tensor {}", written_, total_,
                             in_quotes(tensors_[at_].name)),
                 path_);
   }

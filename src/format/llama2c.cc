@@ -41,7 +41,7 @@ void read_fields(std::span<const std::byte> bytes, size_t at, Header& h) {
 
 Result<void> check_field(const char* name, int64_t value, int64_t max, const std::string& where) {
   if (value >= 1 && value <= max) return {};
-  return fail(fmt::format("{} is {}, allowed 1..{}", name, value, max), where, kNotOurs);
+  return fail(Error::damaged, fmt::format("{} is {}, allowed 1..{}", name, value, max), where, kNotOurs);
 }
 
 /// The limits keep every product of fields far below 2^63.
@@ -54,25 +54,29 @@ Result<void> check_header(const Header& h, const std::string& where) {
   KVASIR_CHECK(check_field("vocab_size", h.vocab, 1 << 24, where));
   KVASIR_CHECK(check_field("max_seq_len", h.max_seq, 1 << 24, where));
   if (h.dim % h.heads != 0 || h.head_dim() % 2 != 0)
-    return fail(fmt::format("dim {} does not split into {} heads of even size", h.dim, h.heads), where, kNotOurs);
+    return fail(Error::damaged, fmt::format("dim {} does not split into {} heads of even size", h.dim, h.heads), where,
+                kNotOurs);
   if (h.heads % h.kv_heads != 0)
-    return fail(fmt::format("{} heads do not split over {} KV heads", h.heads, h.kv_heads), where, kNotOurs);
+    return fail(Error::damaged, fmt::format("{} heads do not split over {} KV heads", h.heads, h.kv_heads), where,
+                kNotOurs);
   return {};
 }
 
 Result<Header> read_header(std::span<const std::byte> bytes, const std::string& where) {
-  const auto too_short = fail(fmt::format("{} bytes are too few for a llama2.c header", bytes.size()), where, kNotOurs);
+  const auto too_short =
+      fail(Error::damaged, fmt::format("{} bytes are too few for a llama2.c header", bytes.size()), where, kNotOurs);
   Header h{};
   if (bytes.size() < kLegacyHeaderBytes) return too_short;
   if (static_cast<uint32_t>(read_i32(bytes, 0)) == kMagic) {
     if (bytes.size() < kV1HeaderBytes) return too_short;
     const int32_t version = read_i32(bytes, 4);
     if (version == 2)
-      return fail("int8 llama2.c files are not supported", where, "export the model again with --version 1");
-    if (version != 1) return fail(fmt::format("llama2.c version {} is unknown", version), where);
+      return fail(Error::unsupported, "int8 llama2.c files are not supported", where,
+                  "export the model again as version 1");
+    if (version != 1) return fail(Error::unsupported, fmt::format("llama2.c version {} is unknown", version), where);
     read_fields(bytes, 8, h);
     const auto shared = std::to_integer<int>(bytes[36]);
-    if (shared > 1) return fail(fmt::format("shared_classifier is {}, allowed 0..1", shared), where);
+    if (shared > 1) return fail(Error::damaged, fmt::format("shared_classifier is {}, allowed 0..1", shared), where);
     h.legacy = false;
     h.tied = shared == 1;
     h.data_start = kV1HeaderBytes;
@@ -177,7 +181,8 @@ Result<Llama2cFile> open_llama2c(const std::filesystem::path& path) {
     place_v1(header, place);
   if (!header.tied) place.one("lm_head.weight", {header.vocab, header.dim});
   if (place.end() != file->bytes().size())
-    return fail(fmt::format("the header asks for {} bytes but the file has {}", place.end(), file->bytes().size()),
+    return fail(Error::damaged,
+                fmt::format("the header asks for {} bytes but the file has {}", place.end(), file->bytes().size()),
                 where, "the file may be cut, or is no llama2.c file");
   Llama2cFile out{config_of(header, where), {{std::move(file)}, place.take()}};
   KVASIR_CHECK(sort_tensors(out.tensors.tensors, where));

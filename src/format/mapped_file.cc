@@ -31,7 +31,7 @@ int open_direct(const InputFile& file) {
 Result<std::shared_ptr<MappedFile>> MappedFile::open(const fs::path& path) {
   KVASIR_TRY(InputFile input, InputFile::open(path));
   const size_t size = input.size();
-  if (size == 0) return fail("the file is empty", path.string(), "download or write it again");
+  if (size == 0) return fail(Error::damaged, "the file is empty", path.string(), "download or write it again");
   void* data = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, input.fd(), 0);
   if (data == MAP_FAILED) return fail_errno("map", path, errno);
   const int direct = open_direct(input);

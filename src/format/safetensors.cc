@@ -42,11 +42,12 @@ Result<ShardMap> read_index(const fs::path& path) {
   KVASIR_TRY(const nlohmann::json index, parse_strict_json(text, path.string()));
   const auto map = index.is_object() ? index.find("weight_map") : index.end();
   if (map == index.end() || !map->is_object() || map->empty())
-    return fail("no \"weight_map\" from tensors to shards", path.string());
+    return fail(Error::damaged, "no \"weight_map\" from tensors to shards", path.string());
   ShardMap shards;
   for (const auto& [tensor, shard] : map->items()) {
     if (!shard.is_string() || !is_plain_file_name(shard.get_ref<const std::string&>()))
-      return fail(fmt::format("the shard of {} is not the name of a file beside the index", in_quotes(tensor)),
+      return fail(Error::damaged,
+                  fmt::format("the shard of {} is not the name of a file beside the index", in_quotes(tensor)),
                   path.string());
     shards[shard.get<std::string>()].push_back(tensor);
   }
@@ -64,8 +65,8 @@ Result<TensorDir> open_shards(const fs::path& folder) {
     for (const std::string& tensor : listed) {
       const TensorInfo* found = dir.find(tensor);
       if (found == nullptr || found->file != file)
-        return fail(fmt::format("tensor {} is not in its shard {}", in_quotes(tensor), in_quotes(name)), where,
-                    "download the index and the shards again");
+        return fail(Error::damaged, fmt::format("tensor {} is not in its shard {}", in_quotes(tensor), in_quotes(name)),
+                    where, "download the index and the shards again");
     }
     ++file;
   }
@@ -79,7 +80,7 @@ Result<TensorDir> open_folder(const fs::path& folder) {
     return dir;
   }
   if (is_there(folder / kIndex)) return open_shards(folder);
-  return fail(fmt::format("neither {} nor {} is in this folder", kSingle, kIndex), folder.string(),
+  return fail(Error::not_found, fmt::format("neither {} nor {} is in this folder", kSingle, kIndex), folder.string(),
               "save the model as safetensors");
 }
 
@@ -93,7 +94,7 @@ Result<TensorDir> open_safetensors(const fs::path& file_or_folder) {
     KVASIR_CHECK(add_file(dir, file_or_folder));
     return dir;
   } catch (const std::exception& e) {
-    return fail(fmt::format("cannot open: {}", e.what()), file_or_folder.string());
+    return fail(Error::no_room, fmt::format("cannot open: {}", e.what()), file_or_folder.string());
   }
 }
 

@@ -143,18 +143,21 @@ class HeaderReader final : public nlohmann::json_sax<nlohmann::json> {
 Result<uint64_t> checked_bytes(const RawTensor& raw, const std::string& where) {
   const auto bits = safetensors_dtype_bits(raw.dtype);
   if (!bits)
-    return fail(fmt::format("tensor {} has an unknown dtype {}", in_quotes(raw.name), in_quotes(raw.dtype)), where);
+    return fail(Error::unsupported,
+                fmt::format("tensor {} has an unknown dtype {}", in_quotes(raw.name), in_quotes(raw.dtype)), where);
   int64_t product = *bits;
   bool empty = false;
   for (const int64_t dim : raw.shape) {
     empty |= dim == 0;
     if (dim != 0 && __builtin_mul_overflow(product, dim, &product))
-      return fail(fmt::format("tensor {} of shape [{}] is too large", in_quotes(raw.name), fmt::join(raw.shape, ", ")),
+      return fail(Error::damaged,
+                  fmt::format("tensor {} of shape [{}] is too large", in_quotes(raw.name), fmt::join(raw.shape, ", ")),
                   where);
   }
   if (empty) return 0;
   if (product % 8 != 0)
-    return fail(fmt::format("tensor {} of {} bits is not whole bytes", in_quotes(raw.name), product), where);
+    return fail(Error::damaged, fmt::format("tensor {} of {} bits is not whole bytes", in_quotes(raw.name), product),
+                where);
   return static_cast<uint64_t>(product) / 8;
 }
 
@@ -162,10 +165,12 @@ Result<TensorInfo> checked_tensor(RawTensor raw, uint64_t data_start, uint64_t d
   KVASIR_TRY(const uint64_t bytes, checked_bytes(raw, where));
   const uint64_t begin = raw.range[0], end = raw.range[1];
   if (begin > end || end > data_bytes)
-    return fail(fmt::format("tensor {} lies at {}..{} of {} data bytes", in_quotes(raw.name), begin, end, data_bytes),
+    return fail(Error::damaged,
+                fmt::format("tensor {} lies at {}..{} of {} data bytes", in_quotes(raw.name), begin, end, data_bytes),
                 where, "the file may be cut; download it again");
   if (end - begin != bytes)
-    return fail(fmt::format("tensor {} of {} [{}] needs {} bytes but has {}", in_quotes(raw.name), raw.dtype,
+    return fail(Error::damaged,
+                fmt::format("tensor {} of {} [{}] needs {} bytes but has {}", in_quotes(raw.name), raw.dtype,
                             fmt::join(raw.shape, ", "), bytes, end - begin),
                 where);
   const Codec* codec = find_codec(raw.dtype);
@@ -184,7 +189,8 @@ Result<void> check_cover(std::vector<TensorInfo>& tensors, uint64_t data_start, 
   uint64_t end = data_start;
   for (const TensorInfo& tensor : tensors) {
     if (tensor.offset != end)
-      return fail(fmt::format("tensor {} starts at data byte {}, {} bytes {} the end of the one before it",
+      return fail(Error::damaged,
+                  fmt::format("tensor {} starts at data byte {}, {} bytes {} the end of the one before it",
                               in_quotes(tensor.name), tensor.offset - data_start,
                               tensor.offset > end ? tensor.offset - end : end - tensor.offset,
                               tensor.offset > end ? "after" : "before"),
@@ -192,7 +198,7 @@ Result<void> check_cover(std::vector<TensorInfo>& tensors, uint64_t data_start, 
     end += tensor.bytes;
   }
   if (end != file_bytes)
-    return fail(fmt::format("{} bytes after the last tensor", file_bytes - end), where,
+    return fail(Error::damaged, fmt::format("{} bytes after the last tensor", file_bytes - end), where,
                 "the file is damaged; download it again");
   return {};
 }
@@ -200,24 +206,27 @@ Result<void> check_cover(std::vector<TensorInfo>& tensors, uint64_t data_start, 
 /// The JSON text between the 8-byte length and the data.
 Result<std::string_view> header_text(std::span<const std::byte> file, const std::string& where) {
   uint64_t length = 0;
-  if (file.size() < sizeof length) return fail(fmt::format("{} bytes are too few for a header", file.size()), where);
+  if (file.size() < sizeof length)
+    return fail(Error::damaged, fmt::format("{} bytes are too few for a header", file.size()), where);
   for (size_t i = 0; i < sizeof length; ++i) length |= std::to_integer<uint64_t>(file[i]) << (8 * i);
   const std::string_view text(reinterpret_cast<const char*>(file.data()), file.size());
   const bool pointer = text.starts_with("version https://git-lfs");
   const std::string hint = pointer ? "this is a Git LFS pointer; run git lfs pull" : "download the file again";
   if (length > kMaxHeaderBytes)
-    return fail(fmt::format("header of {} bytes, at most {} allowed", length, kMaxHeaderBytes), where, hint);
+    return fail(Error::damaged, fmt::format("header of {} bytes, at most {} allowed", length, kMaxHeaderBytes), where,
+                hint);
   if (length > file.size() - sizeof length)
-    return fail(fmt::format("header of {} bytes in a file of {}", length, file.size()), where, hint);
+    return fail(Error::damaged, fmt::format("header of {} bytes in a file of {}", length, file.size()), where, hint);
   const std::string_view header = text.substr(sizeof length, static_cast<size_t>(length));
-  if (!header.starts_with('{')) return fail("the header does not start with {", where, "name a .safetensors file");
+  if (!header.starts_with('{'))
+    return fail(Error::damaged, "the header does not start with {", where, "name a .safetensors file");
   return header;
 }
 
 Result<std::vector<TensorInfo>> parse_header(std::span<const std::byte> file, const std::string& where) {
   KVASIR_TRY(const std::string_view text, header_text(file, where));
   HeaderReader reader;
-  if (!feed_strict_json(text, reader)) return fail(reader.error, where);
+  if (!feed_strict_json(text, reader)) return fail(Error::damaged, reader.error, where);
   const uint64_t data_start = sizeof(uint64_t) + text.size();
   std::vector<TensorInfo> tensors;
   tensors.reserve(reader.tensors.size());
@@ -249,7 +258,7 @@ Result<std::vector<TensorInfo>> parse_safetensors_header(std::span<const std::by
   try {
     return parse_header(file_bytes, std::string(where));
   } catch (const std::exception& e) {  // out of memory
-    return fail(fmt::format("cannot read the header: {}", e.what()), std::string(where));
+    return fail(Error::no_room, fmt::format("cannot read the header: {}", e.what()), std::string(where));
   }
 }
 

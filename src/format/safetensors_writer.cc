@@ -12,15 +12,18 @@ namespace kvasir {
 namespace {
 
 Result<uint64_t> declared_bytes(const TensorDecl& tensor, const std::string& where) {
-  if (tensor.codec == nullptr) return fail(fmt::format("tensor {} has no type", in_quotes(tensor.name)), where);
+  if (tensor.codec == nullptr)
+    return fail(Error::bad_argument, fmt::format("tensor {} has no type", in_quotes(tensor.name)), where);
   const auto bits = safetensors_dtype_bits(tensor.codec->file_name);
   if (!bits || tensor.codec->block_elems != 1 || tensor.codec->block_bytes * 8 != *bits)
-    return fail(fmt::format("safetensors cannot hold {} of type {}", in_quotes(tensor.name), tensor.codec->name), where,
+    return fail(Error::bad_argument,
+                fmt::format("safetensors cannot hold {} of type {}", in_quotes(tensor.name), tensor.codec->name), where,
                 "f32, f16 or bf16");
   int64_t bytes = tensor.codec->block_bytes;
   for (const int64_t dim : tensor.shape)
     if (dim < 0 || __builtin_mul_overflow(bytes, dim, &bytes))
-      return fail(fmt::format("tensor {} has a bad shape [{}]", in_quotes(tensor.name), fmt::join(tensor.shape, ", ")),
+      return fail(Error::bad_argument,
+                  fmt::format("tensor {} has a bad shape [{}]", in_quotes(tensor.name), fmt::join(tensor.shape, ", ")),
                   where);
   return static_cast<uint64_t>(bytes);
 }
@@ -47,9 +50,10 @@ Result<void> check_names(const std::vector<TensorDecl>& tensors, const std::stri
   for (const TensorDecl& tensor : tensors) names.push_back(tensor.name);
   std::sort(names.begin(), names.end());
   const auto twice = std::adjacent_find(names.begin(), names.end());
-  if (twice != names.end()) return fail(fmt::format("tensor {} is declared twice", in_quotes(*twice)), where);
+  if (twice != names.end())
+    return fail(Error::bad_argument, fmt::format("tensor {} is declared twice", in_quotes(*twice)), where);
   if (std::binary_search(names.begin(), names.end(), "__metadata__"))
-    return fail("a tensor cannot be named \"__metadata__\"", where);
+    return fail(Error::bad_argument, "a tensor cannot be named \"__metadata__\"", where);
   return {};
 }
 
@@ -61,14 +65,15 @@ Result<void> SafetensorsWriter::create(const std::filesystem::path& path, std::v
   KVASIR_CHECK(check_names(tensors, path_));
   for (const TensorDecl& tensor : tensors) {
     KVASIR_TRY(const uint64_t bytes, declared_bytes(tensor, path_));
-    if (__builtin_add_overflow(total_, bytes, &total_)) return fail("the tensors are too large together", path_);
+    if (__builtin_add_overflow(total_, bytes, &total_))
+      return fail(Error::bad_argument, "the tensors are too large together", path_);
     ends_.push_back(total_);
   }
   std::string header;
   try {
     header = header_of(tensors, ends_);
   } catch (const std::exception&) {  // the JSON library refuses names that are not UTF-8
-    return fail("a tensor's name is not UTF-8", path_);
+    return fail(Error::bad_argument, "a tensor's name is not UTF-8", path_);
   }
   KVASIR_TRY(AtomicFile file, AtomicFile::create(path));
   KVASIR_CHECK(file.write(std::as_bytes(std::span(header))));
@@ -78,24 +83,26 @@ Result<void> SafetensorsWriter::create(const std::filesystem::path& path, std::v
 }
 
 Result<void> SafetensorsWriter::write(std::span<const std::byte> bytes) {
-  if (!file_) return fail("no output is open", path_);
+  if (!file_) return fail(Error::bad_argument, "no output is open", path_);
   if (bytes.size() > total_ - written_)
-    return fail(fmt::format("{} bytes more than the {} declared", bytes.size() - (total_ - written_), total_), path_);
+    return fail(Error::bad_argument,
+                fmt::format("{} bytes more than the {} declared", bytes.size() - (total_ - written_), total_), path_);
   KVASIR_CHECK(file_->write(bytes));
   written_ += bytes.size();
   return {};
 }
 
 Result<void> SafetensorsWriter::sync() {
-  if (!file_) return fail("no output is open", path_);
+  if (!file_) return fail(Error::bad_argument, "no output is open", path_);
   return file_->sync();
 }
 
 Result<void> SafetensorsWriter::finish(const std::filesystem::path& as) {
-  if (!file_) return fail("no output is open", path_);
+  if (!file_) return fail(Error::bad_argument, "no output is open", path_);
   if (written_ != total_) {
     const auto at = static_cast<size_t>(std::upper_bound(ends_.begin(), ends_.end(), written_) - ends_.begin());
     return fail(
+        Error::bad_argument,
         fmt::format("{} of {} bytes written, the next is in tensor {}", written_, total_, in_quotes(tensors_[at].name)),
         path_);
   }

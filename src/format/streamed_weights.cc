@@ -116,12 +116,12 @@ Result<void> StreamedWeights::finish(ThreadPool& pool) {
 
 Result<std::span<const std::byte* const>> StreamedWeights::acquire(int group, int next, ThreadPool& pool) {
   if (group < 0 || group >= groups())
-    return fail(fmt::format("weight group {} is out of range, there are {}", group, groups()));
+    return fail(Error::internal, fmt::format("weight group {} is out of range, there are {}", group, groups()));
   Slot* slot = slot_of(group);
   if (slot == nullptr) {
     if (reading_ != nullptr) (void)finish(pool);  // a group that nobody wants any more
     slot = slots_[0].held ? &slots_[1] : &slots_[0];
-    if (slot->held) return fail("two weight groups are held already", "streamed weights");
+    if (slot->held) return fail(Error::internal, "two weight groups are held already", "streamed weights");
     start(*slot, group);
   }
   if (reading_ == slot) KVASIR_CHECK(finish(pool));

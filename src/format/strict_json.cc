@@ -84,10 +84,10 @@ bool feed_strict_json(std::string_view text, nlohmann::json_sax<Json>& handler) 
 Result<Json> parse_strict_json(std::string_view text, const std::string& where) {
   try {
     TreeBuilder builder;
-    if (!feed_strict_json(text, builder)) return fail(builder.error, where);
+    if (!feed_strict_json(text, builder)) return fail(Error::damaged, builder.error, where);
     return std::move(builder.root);
   } catch (const std::exception& e) {  // out of memory
-    return fail(fmt::format("cannot read the JSON: {}", e.what()), where);
+    return fail(Error::no_room, fmt::format("cannot read the JSON: {}", e.what()), where);
   }
 }
 

@@ -19,7 +19,8 @@ Result<void> sort_tensors(std::vector<TensorInfo>& tensors, const std::string& w
   std::sort(tensors.begin(), tensors.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
   const auto twice =
       std::adjacent_find(tensors.begin(), tensors.end(), [](const auto& a, const auto& b) { return a.name == b.name; });
-  if (twice != tensors.end()) return fail(fmt::format("tensor {} is there twice", in_quotes(twice->name)), where);
+  if (twice != tensors.end())
+    return fail(Error::damaged, fmt::format("tensor {} is there twice", in_quotes(twice->name)), where);
   return {};
 }
 

@@ -45,7 +45,7 @@ class FixedSource : public WeightSource {
 
   Result<std::span<const std::byte* const>> acquire(int group, int, ThreadPool&) override {
     if (group < 0 || group >= groups())
-      return fail(fmt::format("weight group {} is out of range, there are {}", group, groups()));
+      return fail(Error::internal, fmt::format("weight group {} is out of range, there are {}", group, groups()));
     return std::span<const std::byte* const>(pointers_[static_cast<size_t>(group)]);
   }
   void release(int) override {}
@@ -127,11 +127,12 @@ class ResidentSource final : public FixedSource {
 
 Result<void> check_place(const TensorDir& dir, const TensorInfo& tensor) {
   if (tensor.file < 0 || static_cast<size_t>(tensor.file) >= dir.files.size())
-    return fail(fmt::format("tensor {} is in no open file", in_quotes(tensor.name)));
+    return fail(Error::internal, fmt::format("tensor {} is in no open file", in_quotes(tensor.name)));
   const MappedFile& file = *dir.files[static_cast<size_t>(tensor.file)];
   const uint64_t size = file.bytes().size();
   if (tensor.offset > size || tensor.bytes > size - tensor.offset)
-    return fail(fmt::format("tensor {}: {} bytes at offset {} are past the end of {} bytes", in_quotes(tensor.name),
+    return fail(Error::damaged,
+                fmt::format("tensor {}: {} bytes at offset {} are past the end of {} bytes", in_quotes(tensor.name),
                             tensor.bytes, tensor.offset, size),
                 file.path().string());
   return {};
@@ -154,8 +155,8 @@ Result<size_t> checked_total(const TensorDir& dir, const WeightUse& use) {
 Result<void> read_tensor(const TensorDir& dir, const TensorInfo& tensor, uint64_t begin, std::span<std::byte> out) {
   auto got = dir.files[static_cast<size_t>(tensor.file)]->read_at(tensor.offset + begin, out);
   if (got) return {};
-  return fail(fmt::format("tensor {}: {}", in_quotes(tensor.name), got.error().what), got.error().where,
-              got.error().hint);
+  return fail(got.error().kind, fmt::format("tensor {}: {}", in_quotes(tensor.name), got.error().what),
+              got.error().where, got.error().hint);
 }
 
 Result<std::unique_ptr<WeightSource>> open_weights(std::shared_ptr<const TensorDir> dir, WeightUse use,
@@ -175,9 +176,9 @@ Result<std::unique_ptr<WeightSource>> open_weights(std::shared_ptr<const TensorD
       case WeightsMode::streamed:
         return StreamedWeights::open(std::move(dir), std::move(use), total);
     }
-    return fail("unknown weight mode");
+    return fail(Error::bad_argument, "unknown weight mode");
   } catch (const std::bad_alloc&) {
-    return fail("out of memory for the table of weights");
+    return fail(Error::no_room, "out of memory for the table of weights");
   }
 }
 

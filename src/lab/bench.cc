@@ -53,7 +53,8 @@ Result<void> verify_first(const std::shared_ptr<const Model>& model, const Bench
   if (v.layouts.empty()) v.layouts = {o.session.layout};
   KVASIR_TRY(const VerifyReport report, verify(model, v));
   if (report.pass) return {};
-  return fail(fmt::format("verification failed: {} differing tokens, {} differing logit bits; speeds are not shown",
+  return fail(Error::internal,
+              fmt::format("verification failed: {} differing tokens, {} differing logit bits; speeds are not shown",
                           report.differing_tokens, report.differing_logit_bits),
               "bench", "kvasir verify, for the table");
 }
@@ -187,14 +188,15 @@ class Bencher {
 namespace {
 
 Result<void> check(const BenchOptions& o) {
-  KVASIR_CHECK(check_at_least(o.prompt, 0, "tokens", "-p"));
-  KVASIR_CHECK(check_at_least(o.generate, 0, "tokens", "-n"));
-  KVASIR_CHECK(check_at_least(o.depth, 0, "positions", "--depth"));
-  KVASIR_CHECK(check_at_least(o.repeats, 1, "repeats", "--repeats"));
-  KVASIR_CHECK(check_at_least(o.batch, 1, "sequences", "--batch"));
-  KVASIR_CHECK(check_all_at_least(o.threads, 1, "threads", "--threads"));
+  KVASIR_CHECK(check_at_least(o.prompt, 0, "tokens", "BenchOptions::prompt"));
+  KVASIR_CHECK(check_at_least(o.generate, 0, "tokens", "BenchOptions::generate"));
+  KVASIR_CHECK(check_at_least(o.depth, 0, "positions", "BenchOptions::depth"));
+  KVASIR_CHECK(check_at_least(o.repeats, 1, "repeats", "BenchOptions::repeats"));
+  KVASIR_CHECK(check_at_least(o.batch, 1, "sequences", "BenchOptions::batch"));
+  KVASIR_CHECK(check_all_at_least(o.threads, 1, "threads", "BenchOptions::threads"));
   if (o.prompt == 0 && o.generate == 0)
-    return fail("nothing is measured with -p 0 and -n 0", "bench", "-p 512, -n 128 or both");
+    return fail(Error::bad_argument, "nothing is measured with BenchOptions::prompt = 0 and BenchOptions::generate = 0",
+                "bench", "BenchOptions::prompt = 512, BenchOptions::generate = 128 or both");
   return {};
 }
 
@@ -207,8 +209,10 @@ Result<BenchReport> bench(const std::shared_ptr<const Model>& model, const Bench
   const int ctx = o.session.ctx > 0 ? o.session.ctx : model->info().max_ctx;
   if (int64_t{o.depth} + std::max(o.prompt, o.generate) > ctx)
     return fail(
+        Error::too_long,
         fmt::format("{} + {} positions do not fit the context of {}", o.depth, std::max(o.prompt, o.generate), ctx),
-        "bench", "smaller -p, -n or -d, or a larger --ctx");
+        "bench",
+        "smaller BenchOptions::prompt, BenchOptions::generate or BenchOptions::depth, or a larger SessionOptions::ctx");
   if (o.progress) o.progress("verifying");
   KVASIR_CHECK(verify_first(model, o, o.threads.front()));
   BenchReport report;

@@ -93,8 +93,8 @@ class PrefixBench {
     KVASIR_TRY(Session session, engine_.open_session(options));
     KVASIR_TRY(const Generation g, generate(engine_, session, text, one_token(true)));
     if (g.cached_tokens < o_.shared)
-      return fail(fmt::format("{} of {} tokens were found", g.cached_tokens, o_.shared), "bench --prefix",
-                  "--cache paged");
+      return fail(Error::bad_argument, fmt::format("{} of {} tokens were found", g.cached_tokens, o_.shared),
+                  "SessionOptions::layout", "SessionOptions::layout = paged");
     hit_.push_back(g.stats.ttft_ms);
     receipt_ = g.receipt;
     return {};
@@ -121,7 +121,8 @@ class PrefixBench {
 
   Result<void> same(const Generation& g) const {
     if (g.receipt == receipt_) return {};
-    return fail("a reused beginning changed the answer; no time is shown", "bench --prefix", "please report this");
+    return fail(Error::internal, "a reused beginning changed the answer; no time is shown", "bench_prefix",
+                "please report this");
   }
 
   Engine& engine_;
@@ -134,9 +135,9 @@ class PrefixBench {
 }  // namespace
 
 Result<PrefixReport> bench_prefix(const std::shared_ptr<const Model>& model, const PrefixOptions& o) {
-  KVASIR_CHECK(check_at_least(o.shared, 1, "tokens", "--prefix"));
-  KVASIR_CHECK(check_at_least(o.suffix, 1, "tokens that follow", "bench --prefix"));
-  KVASIR_CHECK(check_at_least(o.repeats, 1, "repeats", "--repeats"));
+  KVASIR_CHECK(check_at_least(o.shared, 1, "tokens", "PrefixOptions::shared"));
+  KVASIR_CHECK(check_at_least(o.suffix, 1, "tokens that follow", "PrefixOptions::suffix"));
+  KVASIR_CHECK(check_at_least(o.repeats, 1, "repeats", "PrefixOptions::repeats"));
   PlanRequest request;
   request.model = model->info().path;
   request.session = o.session;

@@ -148,12 +148,13 @@ TEST(Bench, RefusesWhatDoesNotFit) {
   const int most = opened.model().info().max_ctx;
   EXPECT_THAT(message_of(bench(opened.shared(), small(8, 4, most - 7, 1))),
               AllOf(HasSubstr(std::to_string(most - 7)), HasSubstr(std::to_string(most))));
-  EXPECT_THAT(message_of(bench(opened.shared(), small(8, 4, 0, 0))), HasSubstr("--repeats: 0 repeats"));
-  EXPECT_THAT(message_of(bench(opened.shared(), small(8, 4, -1, 1))), HasSubstr("--depth: -1 positions"));
+  EXPECT_THAT(message_of(bench(opened.shared(), small(8, 4, 0, 0))), HasSubstr("BenchOptions::repeats: 0 repeats"));
+  EXPECT_THAT(message_of(bench(opened.shared(), small(8, 4, -1, 1))), HasSubstr("BenchOptions::depth: -1 positions"));
   for (int batch : {0, -2}) {
     BenchOptions o = small(8, 4, 0, 1);
     o.batch = batch;
-    EXPECT_THAT(message_of(bench(opened.shared(), o)), HasSubstr("--batch: " + std::to_string(batch) + " sequences"));
+    EXPECT_THAT(message_of(bench(opened.shared(), o)),
+                HasSubstr("BenchOptions::batch: " + std::to_string(batch) + " sequences"));
   }
 }
 

@@ -111,7 +111,8 @@ SessionOptions with_types(SessionOptions options, const KvPair& types) {
 // The reference, then the candidates.
 Result<std::vector<Session>> open_sessions(const Engine& engine, const DriftOptions& options) {
   if (options.candidates.empty())
-    return fail("no KV type to compare with f32", "--types", "--types q8_0, or none for all of them");
+    return fail(Error::bad_argument, "no KV type to compare with f32", "DriftOptions::candidates",
+                "DriftOptions::candidates = q8_0, or none for all of them");
   std::vector<Session> sessions;
   KVASIR_TRY(Session reference, engine.open_session(with_types(options.session, {kReference, kReference})));
   SessionOptions same = options.session;
@@ -155,11 +156,13 @@ Result<std::vector<KvPair>> drift_candidates(std::span<const std::string> types)
   std::vector<std::string> names;
   for (const std::string& asked : types) {
     auto type = catalog::find_kv_type(asked);
-    if (!type) return fail(type.error().what, "--types", type.error().hint);
+    if (!type) return fail(Error::bad_argument, type.error().what, "DriftOptions::candidates", type.error().hint);
     if (type->name == kReference)
-      return fail("f32 is what the others are compared with", "--types", "--types f16,q8_0");
+      return fail(Error::bad_argument, "f32 is what the others are compared with", "DriftOptions::candidates",
+                  "DriftOptions::candidates = f16,q8_0");
     if (std::find(names.begin(), names.end(), type->name) != names.end())
-      return fail(fmt::format("{} is named twice", type->name), "--types", "each type once");
+      return fail(Error::bad_argument, fmt::format("{} is named twice", type->name), "DriftOptions::candidates",
+                  "each type once");
     names.push_back(type->name);
   }
   if (types.empty())

@@ -156,7 +156,7 @@ Result<Inspection> inspect(const std::string& name_or_path) {
   try {
     KVASIR_CHECK(read_file(out.path, &out));
   } catch (const std::exception& e) {  // out of memory, or JSON
-    return fail(e.what(), out.path);
+    return fail(Error::no_room, e.what(), out.path);
   }
   auto fingerprint = fingerprint_of(out.path, &out.ignored);
   if (const auto tokenizer = open_tokenizer(out.path))

@@ -98,8 +98,8 @@ class Encoder {
       }
     });
     if (!finite && t.decl.codec->block_elems > 1)
-      return fail(fmt::format("tensor {} holds a value that is not finite", in_quotes(t.decl.name)), options_.model,
-                  "weights without NaN, or --type bf16");
+      return fail(Error::damaged, fmt::format("tensor {} holds a value that is not finite", in_quotes(t.decl.name)),
+                  options_.model, "weights without NaN, or QuantizeOptions::type = bf16");
     return saturated.load();
   }
 
@@ -114,11 +114,16 @@ class Encoder {
 
 Result<void> check_output(const fs::path& out, const fs::path& model, bool force) {
   std::error_code ec;
-  if (out.extension() != ".gguf") return fail("the output's name does not end in .gguf", out.string(), "NAME.gguf");
+  if (out.extension() != ".gguf")
+    return fail(Error::bad_argument, "the output's name does not end in .gguf", out.string(), "NAME.gguf");
   if (!fs::exists(out, ec)) return {};
-  if (fs::equivalent(out, model, ec)) return fail("is the model itself", out.string(), "another name");
-  if (!fs::is_regular_file(out, ec)) return fail("exists and is no file", out.string(), "another name");
-  if (!force) return fail("exists", out.string(), "another name, or --force to replace it");
+  if (fs::equivalent(out, model, ec))
+    return fail(Error::bad_argument, "is the model itself", out.string(), "another name");
+  if (!fs::is_regular_file(out, ec))
+    return fail(Error::bad_argument, "exists and is no file", out.string(), "another name");
+  if (!force)
+    return fail(Error::bad_argument, "exists", out.string(),
+                "another name, or QuantizeOptions::force = true to replace it");
   return {};
 }
 
@@ -126,8 +131,8 @@ Result<QuantizeReport> quantize_checked(const QuantizeOptions& options) {
   const FloatEnv env;
   const std::vector<std::string_view> known = quantize_types();
   if (std::find(known.begin(), known.end(), options.type) == known.end())
-    return fail(fmt::format("{} is not a type of weights to write", in_quotes(options.type)), "--type",
-                fmt::format("{}", fmt::join(known, ", ")));
+    return fail(Error::bad_argument, fmt::format("{} is not a type of weights to write", in_quotes(options.type)),
+                "QuantizeOptions::type", fmt::format("{}", fmt::join(known, ", ")));
   KVASIR_TRY(const std::string model, find_model(options.model));
   KVASIR_CHECK(check_output(options.out, model, options.force));
   KVASIR_TRY(const GgufPlan plan, plan_gguf(model, options));
@@ -141,7 +146,7 @@ Result<QuantizeReport> quantize(const QuantizeOptions& options) {
   try {
     return quantize_checked(options);
   } catch (const std::exception& e) {  // out of memory for one
-    return fail(e.what(), options.model);
+    return fail(Error::no_room, e.what(), options.model);
   }
 }
 

@@ -29,7 +29,8 @@ uint32_t file_type(std::string_view name) {
 
 Result<void> refuse_integers(const TensorInfo& tensor, const std::string& where) {
   if (tensor.codec != nullptr && tensor.codec->block_elems == 1) return {};
-  return fail(fmt::format("tensor {} is {} already, and quantising twice loses more than once", in_quotes(tensor.name),
+  return fail(Error::unsupported,
+              fmt::format("tensor {} is {} already, and quantising twice loses more than once", in_quotes(tensor.name),
                           tensor.dtype),
               where, "the model in f32, f16 or bf16");
 }
@@ -48,8 +49,10 @@ class FolderPlanner {
     config_ = std::move(description.config);
     if (const std::string note = note_of(description.ignored); !note.empty()) plan_.notes.push_back(note);
     names_ = &family_->gguf;
-    if (names_->arch.empty()) return fail(fmt::format("GGUF has no name for a {} model", family_->name), where_);
-    if (interleaved() && !names_->paired_qk) return fail("its rows are in an order that GGUF has no word for", where_);
+    if (names_->arch.empty())
+      return fail(Error::unsupported, fmt::format("GGUF has no name for a {} model", family_->name), where_);
+    if (interleaved() && !names_->paired_qk)
+      return fail(Error::unsupported, "its rows are in an order that GGUF has no word for", where_);
     plan_.source = std::move(files.tensors);
     KVASIR_CHECK(numbers());
     KVASIR_CHECK(tensors());
@@ -95,7 +98,7 @@ class FolderPlanner {
     }
     if (name.starts_with("attention.layer_norm")) return entries().f32(key(name), c.norm_eps), Result<void>();
     if (name == "rope.freq_base") return real(name, c.rope->theta);
-    return fail(fmt::format("nothing is known to write under {}", key(name)), where_);
+    return fail(Error::unsupported, fmt::format("nothing is known to write under {}", key(name)), where_);
   }
 
   // One number, and which layers it is of.
@@ -160,7 +163,7 @@ class FolderPlanner {
         if (stem.compare(after + 1, std::string::npos, known.hf) == 0)
           return fmt::format("blk.{}.{}{}", stem.substr(number, after - number), known.gguf, ending);
     }
-    return fail(fmt::format("GGUF has no name for the tensor {}", in_quotes(name)), where_);
+    return fail(Error::unsupported, fmt::format("GGUF has no name for the tensor {}", in_quotes(name)), where_);
   }
 
   void rope_factors() {
@@ -201,8 +204,9 @@ class FolderPlanner {
     KVASIR_TRY(const auto tokenizer, open_tokenizer_file(file, config_.vocab));
     auto owned = gguf_vocab_of(tokenizer->model(), config_.vocab, names_->arch);
     if (!owned)
-      return fail(owned.error().what, vocabulary_file(file).string(),
-                  "--tokenizer with another file of the same vocabulary, or --no-tokenizer");
+      return fail(owned.error().kind, owned.error().what, vocabulary_file(file).string(),
+                  "another file of the same vocabulary as QuantizeOptions::tokenizer, or "
+                  "QuantizeOptions::with_tokenizer = false");
     vocabulary(owned->vocab);
     chat_template();
     return {};
@@ -254,7 +258,8 @@ Result<GgufPlan> plan_from_gguf(const fs::path& path, const QuantizeOptions& opt
   KVASIR_CHECK(describe_model(files, path.string()));  // only what Kvasir can name
   KVASIR_TRY(GgufFile file, open_gguf(path));
   if (!options.tokenizer.empty())
-    return fail("a GGUF file keeps the tokenizer that it has", "--tokenizer", "--no-tokenizer, or the model's folder");
+    return fail(Error::bad_argument, "a GGUF file keeps the tokenizer that it has", "QuantizeOptions::tokenizer",
+                "QuantizeOptions::with_tokenizer = false, or the model's folder");
   GgufPlan plan;
   for (const auto& [key, value] : file.metadata.entries)
     if (copied(key, options.with_tokenizer)) plan.entries.copy(key, value);

@@ -361,7 +361,7 @@ TEST_F(Quantize, OutputsThatWouldHurtAreRefused) {
     return message_of(quantize({.model = model, .out = out, .type = type, .force = force}));
   };
   put(folder_ / "there.gguf", "mine");
-  EXPECT_THAT(refusal(folder_ / "there.gguf"), AllOf(HasSubstr("exists"), HasSubstr("--force")));
+  EXPECT_THAT(refusal(folder_ / "there.gguf"), AllOf(HasSubstr("exists"), HasSubstr("QuantizeOptions::force = true")));
   EXPECT_EQ(slurp(folder_ / "there.gguf"), "mine");
   EXPECT_EQ(refusal(folder_ / "there.gguf", "q8_0", true), "no error");
   EXPECT_THAT(refusal(folder_ / "there.gguf", "q8_0", true, path("there.gguf")), HasSubstr("the model itself"));
@@ -411,7 +411,8 @@ TEST_F(Quantize, TokenizersWithoutAWordAreRefused) {
     json.replace(at, off.size(), "\"add_prefix_space\": true");
   put(folder_ / "m/tokenizer.json", json);
   EXPECT_THAT(message_of(quantize({.model = path("m"), .out = folder_ / "x.gguf", .type = "f16"})),
-              AllOf(HasSubstr("tokenizer.json"), HasSubstr("space before each text"), HasSubstr("--no-tokenizer")));
+              AllOf(HasSubstr("tokenizer.json"), HasSubstr("space before each text"),
+                    HasSubstr("QuantizeOptions::with_tokenizer = false")));
   EXPECT_TRUE(quantize(
       {.model = path("m"), .out = folder_ / "x.gguf", .type = "f16", .tokenizer = kModels + "tales/tokenizer.json"}));
 }

@@ -16,12 +16,15 @@ constexpr size_t kMostRows = 256;
 // How many whole windows are to be scored.
 Result<int> count_windows(size_t tokens, int window, int asked) {
   if (window < 3)
-    return fail(fmt::format("a window of {} tokens has none to score", window), "--ctx", "3 or more, usually 512");
-  if (asked < 0) return fail(fmt::format("{} windows asked for", asked), "--chunks", "1 or more; 0 for all");
+    return fail(Error::bad_argument, fmt::format("a window of {} tokens has none to score", window),
+                "SessionOptions::ctx", "3 or more, usually 512");
+  if (asked < 0)
+    return fail(Error::bad_argument, fmt::format("{} windows asked for", asked), "PerplexityOptions::windows",
+                "1 or more; 0 for all");
   const auto whole = static_cast<int>(std::min<size_t>(tokens / static_cast<size_t>(window), 1u << 30));
   if (whole == 0)
-    return fail(fmt::format("the text has {} tokens, a window takes {}", tokens, window), "text",
-                "a longer text or a smaller --ctx");
+    return fail(Error::bad_argument, fmt::format("the text has {} tokens, a window takes {}", tokens, window), "text",
+                "a longer text or a smaller SessionOptions::ctx");
   return asked == 0 ? whole : std::min(asked, whole);
 }
 

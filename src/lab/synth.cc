@@ -37,7 +37,8 @@ constexpr std::array kTypes{Type{"f32", "float32"}, Type{"f16", "float16"}, Type
 Result<Type> find_type(const std::string& name) {
   for (const Type& type : kTypes)
     if (type.name == name) return type;
-  return fail(fmt::format("\"{}\" is not a type of weights", name), "--dtype", "f32, f16, bf16");
+  return fail(Error::bad_argument, fmt::format("\"{}\" is not a type of weights", name), "SynthOptions::dtype",
+              "f32, f16, bf16");
 }
 
 struct Tensor {
@@ -76,21 +77,26 @@ Result<void> clear_target(const fs::path& out, bool force, bool remove) {
   std::error_code ec;
   const fs::file_status status = fs::status(out, ec);
   if (!fs::exists(status)) return {};
-  if (!fs::is_directory(status)) return fail("exists and is no folder", out.string(), "another name");
+  if (!fs::is_directory(status))
+    return fail(Error::bad_argument, "exists and is no folder", out.string(), "another name");
   if (fs::equivalent(out, fs::current_path(ec), ec))  // replaced, it would be gone for the shell that stands in it
-    return fail("is the current folder", out.string(), "the name of a folder to make");
+    return fail(Error::bad_argument, "is the current folder", out.string(), "the name of a folder to make");
   bool empty = true;
   for (fs::directory_iterator it(out, ec), end; !ec && it != end; it.increment(ec)) {
     empty = false;
     const std::string name = it->path().filename().string();
     if (std::find(kFiles.begin(), kFiles.end(), name) == kFiles.end())
-      return fail(fmt::format("the folder holds another file, {}", name), out.string(), "another name");
+      return fail(Error::bad_argument, fmt::format("the folder holds another file, {}", name), out.string(),
+                  "another name");
   }
-  if (ec) return fail("cannot be read: " + ec.message(), out.string(), "a folder of your own");
-  if (!empty && !force) return fail("the folder is not empty", out.string(), "another name, or --force to replace it");
+  if (ec)
+    return fail(kind_of_errno(ec.value()), "cannot be read: " + ec.message(), out.string(), "a folder of your own");
+  if (!empty && !force)
+    return fail(Error::bad_argument, "the folder is not empty", out.string(),
+                "another name, or SynthOptions::force = true to replace it");
   if (!remove) return {};
   fs::remove_all(out, ec);
-  if (ec) return fail("cannot be replaced: " + ec.message(), out.string(), "another name");
+  if (ec) return fail(kind_of_errno(ec.value()), "cannot be replaced: " + ec.message(), out.string(), "another name");
   return {};
 }
 
@@ -103,7 +109,8 @@ class TempFolder {
     TempFolder folder(temporary_name(beside));
     std::error_code ec;
     if (!fs::create_directory(folder.path(), ec))
-      return fail("cannot be created: " + (ec ? ec.message() : folder.path_.string() + " is in the way"),
+      return fail(kind_of_errno(ec.value()),
+                  "cannot be created: " + (ec ? ec.message() : folder.path_.string() + " is in the way"),
                   beside.string(), "an output in a folder that exists and can be written");
     folder.made_ = true;
     folder.lock_ = ::open(folder.path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -125,7 +132,8 @@ class TempFolder {
   Result<void> become(const fs::path& target) {
     std::error_code ec;
     fs::rename(path_, target, ec);
-    if (ec) return fail("cannot be renamed to: " + ec.message(), target.string(), "another name");
+    if (ec)
+      return fail(kind_of_errno(ec.value()), "cannot be renamed to: " + ec.message(), target.string(), "another name");
     made_ = false;
     return {};
   }
@@ -153,8 +161,8 @@ Result<void> check_space(const fs::path& folder, const fs::path& out, uint64_t b
   std::error_code ec;
   const fs::space_info space = fs::space(folder, ec);
   if (ec || space.available >= bytes) return {};
-  return fail(fmt::format("needs {} bytes of disk, {} are free", bytes, space.available), out.string(),
-              "another disk, a smaller shape, or --dtype bf16");
+  return fail(Error::io, fmt::format("needs {} bytes of disk, {} are free", bytes, space.available), out.string(),
+              "another disk, a smaller shape, or SynthOptions::dtype = bf16");
 }
 
 // ---- what is written ----------------------------------------------------------------------------------------------
@@ -204,7 +212,8 @@ Result<void> synthesize_checked(const SynthOptions& options) {
   std::error_code ec;
   fs::path out = fs::weakly_canonical(options.out, ec);
   if (!out.has_filename()) out = out.parent_path();
-  if (options.out.empty() || out.empty()) return fail("no output folder is named", "OUT", "a folder to make");
+  if (options.out.empty() || out.empty())
+    return fail(Error::bad_argument, "no output folder is named", "SynthOptions::out", "a folder to make");
   KVASIR_CHECK(clear_target(out, options.force, false));
   fs::path beside = out;  // in the same file system, and without a name where that can be
   beside += ".safetensors";
@@ -232,7 +241,7 @@ Result<void> synthesize(const SynthOptions& options) {
   try {
     return synthesize_checked(options);
   } catch (const std::exception& e) {  // out of memory for one
-    return fail(e.what(), options.shape);
+    return fail(Error::no_room, e.what(), options.shape);
   }
 }
 

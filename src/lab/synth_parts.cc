@@ -58,7 +58,8 @@ Result<ConfigView> read_shape(const std::string& shape) {
     if (known.name == shape) return ConfigView::parse(known.config, shape);
   std::error_code ec;
   if (!std::filesystem::exists(shape, ec))
-    return fail("no such shape", shape, fmt::format("{}, or a config.json", fmt::join(synth_shape_names(), ", ")));
+    return fail(Error::not_found, "no such shape", shape,
+                fmt::format("{}, or a config.json", fmt::join(synth_shape_names(), ", ")));
   return ConfigView::read(shape);
 }
 
@@ -79,7 +80,7 @@ Result<std::string> synth_config_json(const std::string& shape, const std::strin
     json["torch_dtype"] = torch_dtype;
     return json.dump(2) + "\n";
   } catch (const std::exception& e) {
-    return fail(e.what(), shape);
+    return fail(Error::no_room, e.what(), shape);
   }
 }
 

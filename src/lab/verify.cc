@@ -106,17 +106,20 @@ size_t differing_bits(std::span<const float> a, const float* b) {
 }
 
 Result<void> check(const Model& model, const VerifyOptions& o) {
-  if (o.prompts.empty()) return fail("no prompts to verify with", "--prompts", "a file with one prompt per line");
-  KVASIR_CHECK(check_at_least(o.new_tokens, 1, "tokens", "-n"));
-  KVASIR_CHECK(check_all_at_least(o.threads, 1, "threads", "--threads"));
-  KVASIR_CHECK(check_all_at_least(o.chunks, 0, "tokens", "--chunks"));
-  KVASIR_CHECK(check_all_at_least(o.batches, 1, "sequences", "--batches"));
+  if (o.prompts.empty())
+    return fail(Error::bad_argument, "no prompts to verify with", "VerifyOptions::prompts",
+                "a file with one prompt per line");
+  KVASIR_CHECK(check_at_least(o.new_tokens, 1, "tokens", "VerifyOptions::new_tokens"));
+  KVASIR_CHECK(check_all_at_least(o.threads, 1, "threads", "VerifyOptions::threads"));
+  KVASIR_CHECK(check_all_at_least(o.chunks, 0, "tokens", "VerifyOptions::chunks"));
+  KVASIR_CHECK(check_all_at_least(o.batches, 1, "sequences", "VerifyOptions::batches"));
   const int ctx = o.session.ctx > 0 ? o.session.ctx : model.info().max_ctx;
   for (const auto& prompt : o.prompts)
     if (prompt.size() + static_cast<size_t>(o.new_tokens) > static_cast<size_t>(ctx))
-      return fail(fmt::format("a prompt of {} tokens and {} more do not fit the context of {}", prompt.size(),
+      return fail(Error::too_long,
+                  fmt::format("a prompt of {} tokens and {} more do not fit the context of {}", prompt.size(),
                               o.new_tokens, ctx),
-                  "-n", "fewer tokens or a larger --ctx");
+                  "VerifyOptions::new_tokens", "fewer tokens or a larger SessionOptions::ctx");
   return {};
 }
 

@@ -132,8 +132,8 @@ Result<AddedTokens> AddedTokens::make(const std::vector<AddedToken>& tokens, int
   made.flags_.resize(static_cast<std::size_t>(vocab_size), 0);
   for (const AddedToken& token : tokens) {
     if (token.content.empty() || token.content.size() > AddedTokenFinder::kMaxContentBytes) {
-      return fail(fmt::format("added token {} has {} bytes; 1 to {} are possible", token.id, token.content.size(),
-                              AddedTokenFinder::kMaxContentBytes));
+      return fail(Error::unsupported, fmt::format("added token {} has {} bytes; 1 to {} are possible", token.id,
+                                                  token.content.size(), AddedTokenFinder::kMaxContentBytes));
     }
     made.flags_[static_cast<std::size_t>(token.id)] = token.special ? kSpecial : kAdded;
     if (token.normalized) {

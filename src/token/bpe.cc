@@ -13,11 +13,12 @@ namespace kvasir {
 Result<void> BpeMerges::add(std::string_view left, std::string_view right, const Vocabulary& vocabulary) {
   const std::uint32_t rank = next_rank_++;
   const auto refuse = [&](std::string_view piece, std::string_view role) {
-    return fail(fmt::format("merge {} ({} + {}): the {} {} is not in the vocabulary", rank + 1, quote(left),
-                            quote(right), role, quote(piece)));
+    return fail(Error::damaged, fmt::format("merge {} ({} + {}): the {} {} is not in the vocabulary", rank + 1,
+                                            quote(left), quote(right), role, quote(piece)));
   };
   if (left.empty() || right.empty()) {
-    return fail(fmt::format("merge {} ({} + {}) has an empty half", rank + 1, quote(left), quote(right)));
+    return fail(Error::damaged,
+                fmt::format("merge {} ({} + {}) has an empty half", rank + 1, quote(left), quote(right)));
   }
   const auto left_id = vocabulary.find(left);
   if (!left_id) return refuse(left, "left half");

@@ -115,6 +115,7 @@ class ByteLevelModel::Encoder {
         inside ? fmt::format("at offset {}", static_cast<std::size_t>(word.data() - text_.data()) + i)
                : fmt::format("at offset {} of {} in the normalised text", i, quote(word));
     return fail(
+        Error::bad_argument,
         fmt::format("byte 0x{:02X} {} has no token in this vocabulary, which has no unknown token", byte, place),
         "text", "leave the character out or use another model");
   }

@@ -13,7 +13,7 @@ auto guarded(const Body& body) -> decltype(body()) {
   try {
     return body();
   } catch (const std::exception& error) {
-    return fail(error.what());
+    return fail(Error::no_room, error.what());
   }
 }
 

@@ -28,7 +28,7 @@ Result<std::vector<utf8proc_int32_t>> decompose(std::string_view text) {
     const utf8proc_ssize_t count =
         utf8proc_decompose_char(static_cast<utf8proc_int32_t>(step.code), parts, kMostParts, kCompose, &boundary);
     if (count < 0 || count > kMostParts) {
-      return fail(fmt::format("U+{:04X} cannot be normalised", static_cast<unsigned>(step.code)));
+      return fail(Error::internal, fmt::format("U+{:04X} cannot be normalised", static_cast<unsigned>(step.code)));
     }
     codes.insert(codes.end(), parts, parts + count);
     text.remove_prefix(step.length);
@@ -60,7 +60,8 @@ Result<std::string> to_nfc(std::string_view text) {
   KVASIR_TRY(auto codes, decompose(text));
   sort_marks(codes);
   const auto count = utf8proc_normalize_utf32(codes.data(), static_cast<utf8proc_ssize_t>(codes.size()), kCompose);
-  if (count < 0) return fail(fmt::format("the text cannot be normalised: {}", utf8proc_errmsg(count)));
+  if (count < 0)
+    return fail(Error::bad_argument, fmt::format("the text cannot be normalised: {}", utf8proc_errmsg(count)));
   std::string out;
   out.reserve(text.size());
   for (utf8proc_ssize_t i = 0; i < count; ++i) {

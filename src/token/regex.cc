@@ -42,7 +42,8 @@ Result<std::string> adapt(std::string_view pattern) {
     }
     const bool nested = in_class && (rest[0] == '[' || rest.starts_with("&&"));
     if (nested || rest.starts_with("[]") || rest.starts_with("[^]")) {
-      return fail(fmt::format("the pattern {} nests character classes at byte {}", quote(pattern), i));
+      return fail(Error::unsupported,
+                  fmt::format("the pattern {} nests character classes at byte {}", quote(pattern), i));
     }
     in_class = rest[0] == '[' || (in_class && rest[0] != ']');
     out.push_back(rest[0]);
@@ -67,7 +68,8 @@ void RegexMatcher::Free::operator()(pcre2_real_jit_stack_8* stack) const { pcre2
 
 Result<Regex> Regex::compile(std::string_view pattern) {
   if (pattern.size() > kMaxPatternBytes) {
-    return fail(fmt::format("the pattern of {} bytes is over {}", pattern.size(), kMaxPatternBytes));
+    return fail(Error::unsupported,
+                fmt::format("the pattern of {} bytes is over {}", pattern.size(), kMaxPatternBytes));
   }
   KVASIR_TRY(const std::string adapted, adapt(pattern));
   constexpr std::uint32_t kOptions = PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE | PCRE2_NEVER_BACKSLASH_C;
@@ -76,7 +78,8 @@ Result<Regex> Regex::compile(std::string_view pattern) {
   Regex regex;
   regex.code_.reset(pcre2_compile(units(adapted), adapted.size(), kOptions, &code, &at, nullptr));
   if (!regex.code_) {
-    return fail(fmt::format("the pattern {} is wrong at byte {}: {}", quote(pattern), at, error_text(code)));
+    return fail(Error::unsupported,
+                fmt::format("the pattern {} is wrong at byte {}: {}", quote(pattern), at, error_text(code)));
   }
   // Without JIT (forbidden or absent) the interpreter gives the same matches, slower.
   pcre2_jit_compile(regex.code_.get(), PCRE2_JIT_COMPLETE);
@@ -102,10 +105,12 @@ Result<std::optional<RegexMatch>> RegexMatcher::next(std::string_view text, std:
   // The interpreter keeps its state on the heap, where a long match has room.
   if (code == PCRE2_ERROR_JIT_STACKLIMIT) code = match(PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT);
   if (code == PCRE2_ERROR_NOMATCH) return std::nullopt;
-  if (code < 0) return fail(fmt::format("the pre-tokenizer's pattern fails at byte {}: {}", from, error_text(code)));
+  if (code < 0)
+    return fail(Error::unsupported,
+                fmt::format("the pre-tokenizer's pattern fails at byte {}: {}", from, error_text(code)));
   const PCRE2_SIZE* range = pcre2_get_ovector_pointer(data_.get());
   if (range[0] < from || range[1] < range[0]) {
-    return fail(fmt::format("the pre-tokenizer's pattern matches backwards at byte {}", from));
+    return fail(Error::unsupported, fmt::format("the pre-tokenizer's pattern matches backwards at byte {}", from));
   }
   return RegexMatch{range[0], range[1]};
 }

@@ -228,6 +228,7 @@ class SpmModel::Encoder {
                            raw_offset(static_cast<std::size_t>(span.data() - normal_.data()));
     const auto byte = static_cast<unsigned>(static_cast<unsigned char>(span[0]));
     return fail(
+        Error::bad_argument,
         fmt::format("byte 0x{:02X} at offset {} ({}) has no token in this vocabulary, which has no unknown token", byte,
                     at, quote(span)),
         "text", "leave the character out or use another model");

@@ -65,7 +65,7 @@ std::shared_ptr<const Tokenizer> Tokenizer::from_model(std::unique_ptr<const Tok
 Result<std::shared_ptr<const Tokenizer>> Tokenizer::from_folder(const std::filesystem::path& folder) {
   auto read = guarded([&] { return read_folder_tokenizer(folder); });
   if (!read)
-    return fail(read.error().what, read.error().where.empty() ? folder.string() : read.error().where,
+    return fail(read.error().kind, read.error().what, read.error().where.empty() ? folder.string() : read.error().where,
                 read.error().hint);
   return from_model(std::move(read->model), std::move(read->ignored));
 }
@@ -89,7 +89,8 @@ Result<std::shared_ptr<const Tokenizer>> Tokenizer::from_sentencepiece(const std
 
 Result<std::vector<int>> Tokenizer::encode(std::string_view text, bool add_bos) const {
   if (text.size() > kMaxTextBytes) {
-    return fail(fmt::format("a text of {} bytes is over {}", text.size(), kMaxTextBytes), "text", "give it in parts");
+    return fail(Error::too_long, fmt::format("a text of {} bytes is over {}", text.size(), kMaxTextBytes), "text",
+                "give it in parts");
   }
   return guarded([&] { return model_->encode(text, add_bos); });
 }
@@ -100,10 +101,11 @@ Result<std::string> Tokenizer::decode(std::span<const int> ids) const {
     int previous = TokenModel::kTextStart;
     for (const int id : ids) {
       if (id < 0 || id >= vocab_size()) {
-        return fail(fmt::format("token id {} is outside the vocabulary of {}", id, vocab_size()));
+        return fail(Error::bad_argument, fmt::format("token id {} is outside the vocabulary of {}", id, vocab_size()));
       }
       if (!model_->vocabulary().has(id)) {
-        return fail(fmt::format("token id {} has no piece in this vocabulary of {}", id, vocab_size()));
+        return fail(Error::bad_argument,
+                    fmt::format("token id {} has no piece in this vocabulary of {}", id, vocab_size()));
       }
       text += model_->text_after(previous, id);
       previous = id;

@@ -29,13 +29,14 @@ std::optional<int> Vocabulary::find(std::string_view piece) const {
 
 Result<void> Vocabulary::place(std::string_view piece, std::int64_t id, std::int64_t id_limit) {
   if (id < 0 || id >= id_limit) {
-    return fail(fmt::format("token id {} is outside 0..{}", id, id_limit - 1));
+    return fail(Error::damaged, fmt::format("token id {} is outside 0..{}", id, id_limit - 1));
   }
   if (has(static_cast<int>(id))) {
-    return fail(fmt::format("token id {} is given twice, to {} and {}", id, quote(this->piece(static_cast<int>(id))),
-                            quote(piece)));
+    return fail(Error::damaged, fmt::format("token id {} is given twice, to {} and {}", id,
+                                            quote(this->piece(static_cast<int>(id))), quote(piece)));
   }
-  if (store_->bytes.size() + piece.size() >= kHole) return fail("the vocabulary is over 4 GiB of text");
+  if (store_->bytes.size() + piece.size() >= kHole)
+    return fail(Error::unsupported, "the vocabulary is over 4 GiB of text");
   const auto slot = static_cast<std::size_t>(id);
   if (slot >= store_->spans.size()) store_->spans.resize(slot + 1);
   store_->spans[slot] = {static_cast<std::uint32_t>(store_->bytes.size()), static_cast<std::uint32_t>(piece.size())};
@@ -45,7 +46,7 @@ Result<void> Vocabulary::place(std::string_view piece, std::int64_t id, std::int
 
 Result<void> Vocabulary::add(std::string_view piece, std::int64_t id, std::int64_t id_limit) {
   if (const auto other = find(piece)) {
-    return fail(fmt::format("the piece {} has two ids, {} and {}", quote(piece), *other, id));
+    return fail(Error::damaged, fmt::format("the piece {} has two ids, {} and {}", quote(piece), *other, id));
   }
   return add_shadowed(piece, id, id_limit);
 }

@@ -152,7 +152,7 @@ TEST_P(LayoutConformance, PastTheContextIsRefusedAndChangesNothing) {
       ASSERT_FALSE(plan) << end;
       EXPECT_THAT(plan.error().message(), HasSubstr(std::to_string(end)));
       EXPECT_THAT(plan.error().message(), HasSubstr("300"));
-      EXPECT_THAT(plan.error().hint, HasSubstr("--ctx"));
+      EXPECT_THAT(plan.error().hint, HasSubstr("SessionOptions::ctx"));
       ASSERT_EQ(seq.state(), before);
     }
     ASSERT_EQ(seq.wrong(length), "");
@@ -441,7 +441,7 @@ TEST(LayoutRegistry, AnUnknownNameIsRefusedWithTheChoices) {
   for (const char* name : {"", "Grow", "grow ", "pagedd"}) {
     const auto refused = find_layout(name);
     ASSERT_FALSE(refused) << name;
-    EXPECT_THAT(refused.error().message(), HasSubstr(fmt::format("--cache: \"{}\"", name)));
+    EXPECT_THAT(refused.error().message(), HasSubstr(fmt::format("SessionOptions::layout: \"{}\"", name)));
     for (const LayoutInfo* info : layouts()) EXPECT_THAT(refused.error().hint, HasSubstr(std::string(info->name)));
   }
 }

@@ -222,7 +222,7 @@ TEST(Paged, AForkCopiesTheBlockThatItWritesAndNoOther) {
 TEST(Paged, ARefusedBlockChangesNothing) {
   const CacheShape s{2, 2, 8, 1000, &codec_f32(), &codec_f32()};
   const size_t block = 64 * s.position_bytes();
-  const auto budget = Budget::create(3 * block, "--kv-ram");
+  const auto budget = Budget::create(3 * block, "ModelOptions::kv_ram");
   const auto pool = BlockPool::create({budget});
   Sequence a(*(*find_layout("paged"))->make(s, pool), distinct_values(s)),
       b(*(*find_layout("paged"))->make(s, pool), distinct_values(s));
@@ -231,7 +231,7 @@ TEST(Paged, ARefusedBlockChangesNothing) {
   const State before = b.state();
   const auto refused = b.layout->plan(65);
   ASSERT_FALSE(refused);
-  EXPECT_THAT(refused.error().message(), HasSubstr("--kv-ram"));
+  EXPECT_THAT(refused.error().message(), HasSubstr("ModelOptions::kv_ram"));
   EXPECT_EQ(b.state(), before);
   a.truncate(10);
   b.append(1);

@@ -84,7 +84,8 @@ class Soak {
     if (!session) {
       ++refused_;
       const std::string message = session.error().message();
-      if (message.find("--ram") == std::string::npos || message.find(std::to_string(ram_)) == std::string::npos)
+      if (message.find("ModelOptions::ram") == std::string::npos ||
+          message.find(std::to_string(ram_)) == std::string::npos)
         wrong("a refusal without its numbers: " + message);
       if (refused_ == 1) fmt::print("{}\n", message);
       return;

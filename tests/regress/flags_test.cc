@@ -202,12 +202,12 @@ TEST(RegressFlags, TheLibraryRefusesNumbersToo) {
     change(o);
     return verify(model, o);
   };
-  expect_error(verified([](VerifyOptions& o) { o.batches = {1, 0}; }), "--batches");
-  expect_error(verified([](VerifyOptions& o) { o.batches = {}; }), "--batches");
-  expect_error(verified([](VerifyOptions& o) { o.threads = {-1}; }), "--threads");
-  expect_error(verified([](VerifyOptions& o) { o.threads = {}; }), "--threads");
-  expect_error(verified([](VerifyOptions& o) { o.chunks = {-1}; }), "--chunks");
-  expect_error(verified([](VerifyOptions& o) { o.new_tokens = 0; }), "-n");
+  expect_error(verified([](VerifyOptions& o) { o.batches = {1, 0}; }), "VerifyOptions::batches");
+  expect_error(verified([](VerifyOptions& o) { o.batches = {}; }), "VerifyOptions::batches");
+  expect_error(verified([](VerifyOptions& o) { o.threads = {-1}; }), "VerifyOptions::threads");
+  expect_error(verified([](VerifyOptions& o) { o.threads = {}; }), "VerifyOptions::threads");
+  expect_error(verified([](VerifyOptions& o) { o.chunks = {-1}; }), "VerifyOptions::chunks");
+  expect_error(verified([](VerifyOptions& o) { o.new_tokens = 0; }), "VerifyOptions::new_tokens");
   const auto benched = [&](auto change) {
     BenchOptions o;
     o.prompt = o.generate = 4;
@@ -217,20 +217,20 @@ TEST(RegressFlags, TheLibraryRefusesNumbersToo) {
     return bench(model, o);
   };
   expect_error(benched([](BenchOptions& o) { o.prompt = o.generate = 0; }), "bench");
-  expect_error(benched([](BenchOptions& o) { o.prompt = -1; }), "-p");
-  expect_error(benched([](BenchOptions& o) { o.threads = {0}; }), "--threads");
-  expect_error(benched([](BenchOptions& o) { o.batch = 0; }), "--batch");
-  expect_error(benched([](BenchOptions& o) { o.repeats = 0; }), "--repeats");
+  expect_error(benched([](BenchOptions& o) { o.prompt = -1; }), "BenchOptions::prompt");
+  expect_error(benched([](BenchOptions& o) { o.threads = {0}; }), "BenchOptions::threads");
+  expect_error(benched([](BenchOptions& o) { o.batch = 0; }), "BenchOptions::batch");
+  expect_error(benched([](BenchOptions& o) { o.repeats = 0; }), "BenchOptions::repeats");
   PrefixOptions prefix;
   prefix.shared = -1;
-  expect_error(bench_prefix(model, prefix), "--prefix");
+  expect_error(bench_prefix(model, prefix), "PrefixOptions::shared");
   expect_error(measure_steps(model, {}, 1, 0, 1), "measure_steps");
   PlanRequest request;
   request.prefill_chunk = -1;
-  expect_error(plan(request), "--prefill-chunk");
+  expect_error(plan(request), "PlanRequest::prefill_chunk");
   request = {};
   request.threads = -1;
-  expect_error(plan(request), "--threads");
+  expect_error(plan(request), "PlanRequest::threads");
 }
 
 TEST(SlowE2eRegressFlags, AStopThatCannotBeIsRefused) {

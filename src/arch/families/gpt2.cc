@@ -17,11 +17,13 @@ enum HeadRole { kLnF, kLnFBias, kHead };
 Result<void> refuse_variants(const ConfigView& view) {
   KVASIR_TRY(const std::string act, view.get_string_or("activation_function", "gelu_new"));
   if (act != "gelu_new" && act != "gelu_pytorch_tanh")
-    return fail("activation_function \"" + act + "\" is not supported", view.where(), "a GPT-2 with gelu_new");
+    return fail(Error::unsupported, "activation_function \"" + act + "\" is not supported", view.where(),
+                "a GPT-2 with gelu_new");
   KVASIR_TRY(const bool scaled, view.get_bool_or("scale_attn_weights", true));
   KVASIR_TRY(const bool by_layer, view.get_bool_or("scale_attn_by_inverse_layer_idx", false));
   if (!scaled || by_layer)
-    return fail("attention scaled in another way than 1/sqrt(head_dim) is not supported", view.where());
+    return fail(Error::unsupported, "attention scaled in another way than 1/sqrt(head_dim) is not supported",
+                view.where());
   return {};
 }
 
@@ -36,7 +38,8 @@ Result<ModelConfig> parse_config(const ConfigView& view) {
   KVASIR_TRY(const int64_t ctx, view.get_int_or("n_positions", 1024, 1, 1 << 24));
   KVASIR_TRY(const double eps, view.get_number_or("layer_norm_epsilon", 1e-5, 0.0, 1.0));
   if (hidden % heads != 0)
-    return fail(std::to_string(hidden) + " channels do not divide into " + std::to_string(heads) + " heads",
+    return fail(Error::damaged,
+                std::to_string(hidden) + " channels do not divide into " + std::to_string(heads) + " heads",
                 view.where());
   c.family = family_gpt2.name;
   c.hidden = static_cast<int>(hidden);

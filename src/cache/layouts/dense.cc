@@ -6,7 +6,7 @@ namespace kvasir {
 extern const LayoutInfo layout_dense;
 const LayoutInfo layout_dense{
     .name = "dense",
-    .summary = "all of --ctx at once",
+    .summary = "the whole context at once",
     .trade = "never copies and never fails later; pays for the longest chat before the first token",
     .bytes = [](const CacheShape& s, int) { return bytes_of_positions(s, s.max_ctx); },
     .peak_bytes = [](const CacheShape& s, int) { return bytes_of_positions(s, s.max_ctx); },

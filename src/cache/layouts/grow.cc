@@ -17,6 +17,7 @@ class GrowLayout : public Layout {
   const LayoutInfo& info() const override { return layout_grow; }
 
   Result<std::unique_ptr<Plan>> plan(int end) const override {
+    if (end > shape().max_ctx) return past_context(end, shape().max_ctx);
     KVASIR_TRY(auto growth, store_.plan(end));
     if (growth == nullptr) return std::unique_ptr<Plan>();
     auto plan = std::make_unique<Grown>();
@@ -79,7 +80,7 @@ std::unique_ptr<Layout> make_grow_view(KVCache& store, const CacheShape& shape, 
 
 const LayoutInfo layout_grow{
     .name = "grow",
-    .summary = "64 positions, doubled when full, up to --ctx",
+    .summary = "64 positions, doubled when full, up to the context",
     .trade = "a short chat costs a short cache; log2(ctx / 64) copies at the most, old + new for a moment",
     .bytes = [](const CacheShape& s,
                 int positions) { return bytes_of_positions(s, KVCache::capacity_for(positions, s.max_ctx)); },

@@ -15,7 +15,7 @@ size_t reserve_bytes(const CacheShape& shape, int positions) {
 
 const LayoutInfo layout_reserve{
     .name = "reserve",
-    .summary = "room for --ctx in address space, pages as positions come",
+    .summary = "address space for the context, pages as positions come",
     .trade = "never copies, so its peak is what it ends with; whole pages of every layer",
     .bytes = reserve_bytes,
     .peak_bytes = reserve_bytes,

@@ -142,7 +142,7 @@ TEST_F(Prefixes, WhatIsHeldIsNotGivenUp) {
 }
 
 TEST_F(Prefixes, GiveWayWhenABudgetRefuses) {
-  const auto budget = Budget::create(5 * kBlock, "--kv-ram");
+  const auto budget = Budget::create(5 * kBlock, "ModelOptions::kv_ram");
   pool_ = BlockPool::create({budget});
   const auto shared = std::make_shared<PrefixTree>(SIZE_MAX);
   PrefixTree& tree = *shared;

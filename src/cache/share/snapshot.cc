@@ -54,7 +54,7 @@ std::span<const std::byte> bytes_of(const T& value) {
 }
 
 tl::unexpected<Error> broken(const std::filesystem::path& path, const std::string& what) {
-  return fail(what, path.string(), "a snapshot that was not changed since it was written");
+  return fail(Error::damaged, what, path.string(), "a snapshot that was not changed since it was written");
 }
 
 /// Which rows of a block the file has, layer by layer.
@@ -94,12 +94,12 @@ Result<uint64_t> parse_hex(std::string_view digits) {
   uint64_t number = 0;
   const auto end = std::from_chars(digits.data(), digits.data() + digits.size(), number, 16);
   if (digits.size() == 16 && end.ec == std::errc() && end.ptr == digits.data() + digits.size()) return number;
-  return fail("not a fingerprint of 32 hex digits", std::string(digits));
+  return fail(Error::bad_argument, "not a fingerprint of 32 hex digits", std::string(digits));
 }
 
 Result<std::vector<std::byte>> header_bytes(const SnapshotHeader& h) {
   const std::string_view fingerprint = h.fingerprint;
-  if (fingerprint.size() != 32) return fail("not a fingerprint of 32 hex digits", h.fingerprint);
+  if (fingerprint.size() != 32) return fail(Error::bad_argument, "not a fingerprint of 32 hex digits", h.fingerprint);
   Fixed fixed{};
   std::copy(std::begin(kSnapshotMagic), std::end(kSnapshotMagic), fixed.magic);
   fixed.format_version = kFormatVersion;
@@ -229,7 +229,8 @@ Result<void> Snapshot::read_header() {
   if (!std::equal(std::begin(kSnapshotMagic), std::end(kSnapshotMagic), fixed.magic))
     return broken(path, "not a snapshot: it begins with other bytes");
   if (fixed.format_version != kFormatVersion)
-    return fail(fmt::format("a snapshot of format {}, this build reads {}", fixed.format_version, kFormatVersion),
+    return fail(Error::unsupported,
+                fmt::format("a snapshot of format {}, this build reads {}", fixed.format_version, kFormatVersion),
                 path.string(), "the version of Kvasir that wrote it");
   if (!is_sane(fixed)) return broken(path, "the snapshot's header has numbers that cannot be");
   const size_t bytes = sizeof fixed + fixed.layers * sizeof(Window) + fixed.tokens * sizeof(int32_t);
@@ -250,8 +251,14 @@ Result<void> Snapshot::read_header() {
 Result<void> Snapshot::parse_header(std::span<const std::byte> bytes) {
   Fixed f;
   std::memcpy(&f, bytes.data(), sizeof f);
-  KVASIR_TRY(const KvType k, find_kv_type(name_of(f.k)));
-  KVASIR_TRY(const KvType v, find_kv_type(name_of(f.v)));
+  const auto stored_type = [this](const char* name) {
+    return find_kv_type(name_of(name), file_.path().string()).map_error([](Error error) {
+      error.kind = Error::unsupported;  // of another build
+      return error;
+    });
+  };
+  KVASIR_TRY(const KvType k, stored_type(f.k));
+  KVASIR_TRY(const KvType v, stored_type(f.v));
   const auto positions = static_cast<int>(f.positions), layers = static_cast<int>(f.layers);
   CacheShape shape{
       layers,   static_cast<int>(f.kv_heads), static_cast<int>(f.head_dim), positions, k.codec, v.codec, k.rotated,

@@ -115,13 +115,13 @@ class Reader {
     if (!is_there(path)) return json();
     KVASIR_TRY(const std::string bytes, read_text_file(path, kMaxTokenizerBytes));
     json file = json::parse(bytes, nullptr, false);
-    if (!file.is_object()) return fail("not a JSON object", path.string(), "fetch the file again");
+    if (!file.is_object()) return fail(Error::damaged, "not a JSON object", path.string(), "fetch the file again");
     return file;
   }
 
   Result<void> in(const char* name, Result<void> done) const {
     if (done) return done;
-    return fail(done.error().what, (folder_ / name).string(), done.error().hint);
+    return fail(done.error().kind, done.error().what, (folder_ / name).string(), done.error().hint);
   }
 
   Result<void> flags(const json& config) {
@@ -130,25 +130,26 @@ class Reader {
     KVASIR_TRY(out_.add_prefix_space, maybe(config, "add_prefix_space"));
     KVASIR_TRY(out_.legacy, maybe(config, "legacy"));
     if (out_.add_eos.value_or(false))
-      return fail("add_eos_token is true, and a token after the text would end a prompt that is to go on", {},
-                  "\"add_eos_token\": false, or --tokenizer with the tokenizer's own file");
+      return fail(Error::unsupported,
+                  "add_eos_token is true, and a token after the text would end a prompt that is to go on", {},
+                  "\"add_eos_token\": false, or the tokenizer's own file as ModelOptions::tokenizer");
     for (const char* key : kRefused)
       if (is_set(member(config, key)))
-        return fail(fmt::format("{} = {} is not supported", key, quote(member(config, key).dump())), {},
-                    "--tokenizer with the tokenizer's own file");
+        return fail(Error::unsupported, fmt::format("{} = {} is not supported", key, quote(member(config, key).dump())),
+                    {}, "the tokenizer's own file as ModelOptions::tokenizer");
     return {};
   }
 
   Result<void> decoder(const json& node) {
     if (node.is_null()) return {};
-    if (!node.is_object()) return fail("added_tokens_decoder is no object");
+    if (!node.is_object()) return fail(Error::damaged, "added_tokens_decoder is no object");
     for (const auto& [key, value] : node.items()) {
       int id = -1;
       const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), id);
       if (error != std::errc() || end != key.data() + key.size() || id < 0)
-        return fail(fmt::format("added_tokens_decoder has the id {}, which is no number", quote(key)));
+        return fail(Error::damaged, fmt::format("added_tokens_decoder has the id {}, which is no number", quote(key)));
       auto token = token_of(value, false);
-      if (!token) return fail(fmt::format("added_tokens_decoder: {}: {}", id, token.error().what));
+      if (!token) return fail(token.error().kind, fmt::format("added_tokens_decoder: {}: {}", id, token.error().what));
       token->id = id;
       if (!token->content.empty()) out_.tokens.push_back({std::move(*token), "added_tokens_decoder", true});
     }
@@ -188,7 +189,7 @@ class Reader {
   Result<void> role_of(const json& value, const char* role, const char* where) {
     if (value.is_null() || value == "") return {};
     auto token = token_of(value, true);
-    if (!token) return fail(fmt::format("{}: {}", role, token.error().what));
+    if (!token) return fail(token.error().kind, fmt::format("{}: {}", role, token.error().what));
     token->special = true;
     if (std::string_view(role) == "bos_token" && !out_.bos) out_.bos = token->content;
     named_.push_back({std::move(*token), fmt::format("{}: {}", where, role), false});
@@ -199,7 +200,7 @@ class Reader {
     if (file.is_null()) return {};
     for (const auto& [content, id] : file.items()) {
       if (!id.is_number_unsigned() || id.get<std::uint64_t>() > INT32_MAX)
-        return fail(fmt::format("the id {} of {} is none", quote(id.dump()), quote(content)));
+        return fail(Error::damaged, fmt::format("the id {} of {} is none", quote(id.dump()), quote(content)));
       const auto same = [&text = content](const Declared& other) { return other.token.content == text; };
       if (content.empty() || std::any_of(out_.tokens.begin(), out_.tokens.end(), same)) continue;
       const bool special = std::any_of(named_.begin(), named_.end(), same);

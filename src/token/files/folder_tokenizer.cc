@@ -22,7 +22,7 @@ using namespace json_values;
 namespace fs = std::filesystem;
 
 constexpr std::int64_t kMaxIdGap = std::int64_t{1} << 20;
-constexpr const char* kAloneHint = "--tokenizer with the tokenizer's own file, or files that agree";
+constexpr const char* kAloneHint = "the tokenizer's own file as ModelOptions::tokenizer, or files that agree";
 
 // ---- added tokens -------------------------------------------------------------------------------------------------
 
@@ -58,12 +58,14 @@ class Adder {
     }
     if (known && token.id >= 0 && *known != token.id)
       return fail(
+          Error::damaged,
           fmt::format("{} has id {} in {} and id {} in the vocabulary", quote(token.content), token.id, where, *known),
           {}, kAloneHint);
     if (known) token.id = *known;
     if (known) return true;
     if (parts_.vocabulary.has(token.id))
-      return fail(fmt::format("id {} is {} in {} and {} in the vocabulary", token.id, quote(token.content), where,
+      return fail(Error::damaged,
+                  fmt::format("id {} is {} in {} and {} in the vocabulary", token.id, quote(token.content), where,
                               quote(parts_.vocabulary.piece(token.id))),
                   {}, kAloneHint);
     KVASIR_CHECK(parts_.vocabulary.add(token.content, token.id, parts_.vocabulary.size() + kMaxIdGap));
@@ -98,10 +100,12 @@ Result<void> set_prefix(const FolderSettings& settings, BpeParts& parts) {
   if (settings.bos) {
     const auto id = parts.vocabulary.find(*settings.bos);
     if (!id)
-      return fail(fmt::format("the bos_token {} is not in the vocabulary", quote(*settings.bos)), {}, kAloneHint);
+      return fail(Error::damaged, fmt::format("the bos_token {} is not in the vocabulary", quote(*settings.bos)), {},
+                  kAloneHint);
     parts.prefix = {*id};
   }
-  if (parts.prefix.empty()) return fail("add_bos_token is true, but no bos_token is named", {}, kAloneHint);
+  if (parts.prefix.empty())
+    return fail(Error::damaged, "add_bos_token is true, but no bos_token is named", {}, kAloneHint);
   return {};
 }
 
@@ -121,7 +125,8 @@ void drop_suffix(json& node) {
 
 Result<void> check_space(const FolderSettings& settings, bool puts_space) {
   if (!settings.add_prefix_space || *settings.add_prefix_space == puts_space) return {};
-  return fail(fmt::format("add_prefix_space is {}, but tokenizer.json says otherwise", *settings.add_prefix_space), {},
+  return fail(Error::damaged,
+              fmt::format("add_prefix_space is {}, but tokenizer.json says otherwise", *settings.add_prefix_space), {},
               kAloneHint);
 }
 
@@ -168,7 +173,7 @@ Result<SpaceBefore> space_of(const FolderSettings& settings, SpaceBefore models)
   const bool space = settings.add_prefix_space.value_or(models != SpaceBefore::kNever);
   if (!space) return SpaceBefore::kNever;
   if (models == SpaceBefore::kNever)
-    return fail("add_prefix_space is true, but tokenizer.model says otherwise", {}, kAloneHint);
+    return fail(Error::damaged, "add_prefix_space is true, but tokenizer.model says otherwise", {}, kAloneHint);
   return settings.legacy.value_or(true) ? models : SpaceBefore::kFirstIfMissing;
 }
 
@@ -198,7 +203,8 @@ Result<FolderTokenizer> read_folder_tokenizer(const fs::path& folder) {
   const fs::path json = folder / "tokenizer.json", model = folder / "tokenizer.model";
   const bool has_json = is_there(json);
   if (!has_json && !is_there(model))
-    return fail("the folder has no tokenizer", folder.string(), "one with a tokenizer.json or a tokenizer.model");
+    return fail(Error::not_found, "the folder has no tokenizer", folder.string(),
+                "one with a tokenizer.json or a tokenizer.model");
   auto made = has_json ? from_json(json, std::move(settings)) : from_sentencepiece(model, std::move(settings));
   if (!made && made.error().where.empty()) made.error().where = (has_json ? json : model).string();
   return made;

@@ -71,13 +71,13 @@ Result<const PreTokenization*> find_pre(const std::string& name) {
   const std::string what = name.empty()
                                ? "the file names no pre-tokenizer (tokenizer.ggml.pre)"
                                : fmt::format("the pre-tokenizer {} (tokenizer.ggml.pre) is not known", quote(name));
-  return fail(fmt::format("{}; known: {}", what, fmt::join(known, ", ")), {},
+  return fail(Error::unsupported, fmt::format("{}; known: {}", what, fmt::join(known, ", ")), {},
               "convert the model again, or use its Hugging Face folder");
 }
 
 Result<void> check_length(const char* name, std::size_t length, std::size_t tokens) {
   if (length == tokens) return {};
-  return fail(fmt::format("tokenizer.ggml.{} has {} entries for {} tokens", name, length, tokens));
+  return fail(Error::damaged, fmt::format("tokenizer.ggml.{} has {} entries for {} tokens", name, length, tokens));
 }
 
 Result<void> check_ids(const GgufVocab& vocab) {
@@ -85,8 +85,8 @@ Result<void> check_ids(const GgufVocab& vocab) {
       {"bos", vocab.bos}, {"eos", vocab.eos}, {"eot", vocab.eot}, {"unknown", vocab.unk}};
   for (const auto& [name, id] : ids) {
     if (!id || (*id >= 0 && static_cast<std::size_t>(*id) < vocab.tokens.size())) continue;
-    return fail(
-        fmt::format("tokenizer.ggml.{}_token_id {} is outside the vocabulary of {}", name, *id, vocab.tokens.size()));
+    return fail(Error::damaged, fmt::format("tokenizer.ggml.{}_token_id {} is outside the vocabulary of {}", name, *id,
+                                            vocab.tokens.size()));
   }
   return {};
 }
@@ -105,9 +105,10 @@ Result<PieceKind> kind_of(const GgufVocab& vocab, std::size_t id) {
       return PieceKind::kUnused;
     case kByte:
       if (spelled_byte(vocab.tokens[id])) return PieceKind::kByte;
-      return fail(fmt::format("token {} ({}) is a byte token that spells no byte", id, quote(vocab.tokens[id])));
+      return fail(Error::damaged,
+                  fmt::format("token {} ({}) is a byte token that spells no byte", id, quote(vocab.tokens[id])));
     default:
-      return fail(fmt::format("token {} is of type {}, which is not known", id, vocab.types[id]));
+      return fail(Error::unsupported, fmt::format("token {} is of type {}, which is not known", id, vocab.types[id]));
   }
 }
 
@@ -134,7 +135,7 @@ Result<void> fill(const GgufVocab& vocab, bool add_bos_by_default, BpeParts& par
   if (vocab.bos) {
     parts.prefix = {*vocab.bos};
   } else if (vocab.add_bos) {
-    return fail("tokenizer.ggml.add_bos_token is set, but there is no bos_token_id");
+    return fail(Error::damaged, "tokenizer.ggml.add_bos_token is set, but there is no bos_token_id");
   }
   return {};
 }
@@ -143,7 +144,8 @@ Result<std::unique_ptr<const TokenModel>> make_llama(const GgufVocab& vocab) {
   KVASIR_CHECK(check_length("scores", vocab.scores.size(), vocab.tokens.size()));
   KVASIR_CHECK(check_length("token_type", vocab.types.size(), vocab.tokens.size()));
   for (std::size_t id = 0; id < vocab.scores.size(); ++id) {
-    if (!std::isfinite(vocab.scores[id])) return fail(fmt::format("the score of token {} is not finite", id));
+    if (!std::isfinite(vocab.scores[id]))
+      return fail(Error::damaged, fmt::format("the score of token {} is not finite", id));
   }
   SpmParts parts;
   KVASIR_CHECK(fill(vocab, true, parts, parts.kinds));
@@ -158,7 +160,7 @@ Result<std::unique_ptr<const TokenModel>> make_llama(const GgufVocab& vocab) {
 Result<std::unique_ptr<const TokenModel>> make_gpt2(const GgufVocab& vocab) {
   KVASIR_TRY(const PreTokenization* pre, find_pre(vocab.pre));
   if (vocab.add_space_prefix.value_or(false))
-    return fail("tokenizer.ggml.add_space_prefix is set, which a byte-level tokenizer has no use for");
+    return fail(Error::damaged, "tokenizer.ggml.add_space_prefix is set, which a byte-level tokenizer has no use for");
   if (!vocab.types.empty()) KVASIR_CHECK(check_length("token_type", vocab.types.size(), vocab.tokens.size()));
   ByteLevelParts parts;
   std::vector<PieceKind> kinds;
@@ -167,7 +169,8 @@ Result<std::unique_ptr<const TokenModel>> make_gpt2(const GgufVocab& vocab) {
   for (std::size_t i = 0; i < vocab.merges.size(); ++i) {
     const std::string_view merge = vocab.merges[i];
     const std::size_t space = merge.find(' ', 1);
-    if (space == merge.npos) return fail(fmt::format("merge {} ({}) is not two pieces", i + 1, quote(merge)));
+    if (space == merge.npos)
+      return fail(Error::damaged, fmt::format("merge {} ({}) is not two pieces", i + 1, quote(merge)));
     KVASIR_CHECK(parts.merges.add(merge.substr(0, space), merge.substr(space + 1), parts.vocabulary));
   }
   parts.cuts = pre->cuts;
@@ -198,12 +201,14 @@ std::string_view find_pre_name(const ByteLevelParts& parts) {
 Result<std::unique_ptr<const TokenModel>> make_gguf_tokenizer(const GgufVocab& vocab) {
   return guarded([&]() -> Result<std::unique_ptr<const TokenModel>> {
     if (vocab.tokens.empty() || vocab.tokens.size() > kMaxTokens) {
-      return fail(fmt::format("a vocabulary of {} tokens is not in 1..{}", vocab.tokens.size(), kMaxTokens));
+      return fail(Error::unsupported,
+                  fmt::format("a vocabulary of {} tokens is not in 1..{}", vocab.tokens.size(), kMaxTokens));
     }
     KVASIR_CHECK(check_ids(vocab));
     if (vocab.model == "llama") return make_llama(vocab);
     if (vocab.model == "gpt2") return make_gpt2(vocab);
-    return fail(fmt::format("the tokenizer model {} (tokenizer.ggml.model) is not supported; known: llama, gpt2",
+    return fail(Error::unsupported,
+                fmt::format("the tokenizer model {} (tokenizer.ggml.model) is not supported; known: llama, gpt2",
                             quote(vocab.model)));
   });
 }

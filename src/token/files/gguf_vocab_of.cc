@@ -35,7 +35,9 @@ std::int32_t type_of(PieceKind kind) {
   return kNormal;
 }
 
-tl::unexpected<Error> no_place(const std::string& what) { return fail("GGUF has no place for a tokenizer " + what); }
+tl::unexpected<Error> no_place(const std::string& what) {
+  return fail(Error::unsupported, "GGUF has no place for a tokenizer " + what);
+}
 
 // ---- added tokens that meet in a text -----------------------------------------------------------------------------
 

@@ -31,19 +31,20 @@ inline std::string type_of(const json& node) {
 inline Result<bool> flag(const json& node, const char* key, bool absent) {
   const json& value = member(node, key);
   if (value.is_null()) return absent;
-  if (!value.is_boolean()) return fail(fmt::format("{} is {}, not true or false", key, quote(value.dump())));
+  if (!value.is_boolean())
+    return fail(Error::damaged, fmt::format("{} is {}, not true or false", key, quote(value.dump())));
   return value.get<bool>();
 }
 
 inline Result<std::string> text(const json& node, const char* key) {
   const json& value = member(node, key);
-  if (!value.is_string()) return fail(fmt::format("{} is {}, not text", key, quote(value.dump())));
+  if (!value.is_string()) return fail(Error::damaged, fmt::format("{} is {}, not text", key, quote(value.dump())));
   return value.get<std::string>();
 }
 
 inline Result<const json*> list(const json& node, const char* key) {
   const json& value = member(node, key);
-  if (!value.is_array()) return fail(fmt::format("{} is {}, not a list", key, quote(value.dump())));
+  if (!value.is_array()) return fail(Error::damaged, fmt::format("{} is {}, not a list", key, quote(value.dump())));
   return &value;
 }
 
@@ -51,8 +52,9 @@ inline Result<const json*> list(const json& node, const char* key) {
 inline tl::unexpected<Error> unknown(const char* what, const json& node) {
   const std::string type = type_of(node);
   if (node.is_null())
-    return fail(fmt::format("the file has no {}, which this kind of tokenizer needs", what), {}, kHint);
-  return fail(fmt::format("the {} {} is not supported", what, type.empty() ? quote(node.dump()) : quote(type)), {},
+    return fail(Error::damaged, fmt::format("the file has no {}, which this kind of tokenizer needs", what), {}, kHint);
+  return fail(Error::unsupported,
+              fmt::format("the {} {} is not supported", what, type.empty() ? quote(node.dump()) : quote(type)), {},
               kHint);
 }
 

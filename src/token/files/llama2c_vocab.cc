@@ -40,11 +40,13 @@ PieceKind kind_of(int id, std::string_view piece) {
 
 Result<SpmParts> read_llama2c_vocab(std::string_view bytes, int vocab_size) {
   if (vocab_size <= kFirstByte || vocab_size > kMaxVocab) {
-    return fail(fmt::format("a vocabulary of {} tokens is not in {}..{}", vocab_size, kFirstByte + 1, kMaxVocab));
+    return fail(Error::unsupported,
+                fmt::format("a vocabulary of {} tokens is not in {}..{}", vocab_size, kFirstByte + 1, kMaxVocab));
   }
   const std::size_t size = bytes.size();
   const auto cut_short = [&](int id) {
-    return fail(fmt::format("the file of {} bytes ends inside token {} of {}", size, id, vocab_size), {}, kHint);
+    return fail(Error::damaged, fmt::format("the file of {} bytes ends inside token {} of {}", size, id, vocab_size),
+                {}, kHint);
   };
   SpmParts parts;
   std::uint32_t longest = 0;  // run.c's buffer size, which is not needed here
@@ -53,7 +55,7 @@ Result<SpmParts> read_llama2c_vocab(std::string_view bytes, int vocab_size) {
     float score = 0;
     std::uint32_t length = 0;
     if (!take(bytes, score) || !take(bytes, length) || length > bytes.size()) return cut_short(id);
-    if (!std::isfinite(score)) return fail(fmt::format("the score of token {} is not finite", id));
+    if (!std::isfinite(score)) return fail(Error::damaged, fmt::format("the score of token {} is not finite", id));
     const std::string_view piece = bytes.substr(0, length);
     parts.scores.push_back(score);
     parts.kinds.push_back(kind_of(id, piece));
@@ -61,7 +63,8 @@ Result<SpmParts> read_llama2c_vocab(std::string_view bytes, int vocab_size) {
     bytes.remove_prefix(length);
   }
   if (!bytes.empty()) {
-    return fail(fmt::format("{} bytes follow the last of {} tokens", bytes.size(), vocab_size), {}, kHint);
+    return fail(Error::damaged, fmt::format("{} bytes follow the last of {} tokens", bytes.size(), vocab_size), {},
+                kHint);
   }
   parts.floor = kWorstScore;
   parts.unk = kUnk;

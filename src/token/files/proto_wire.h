@@ -78,10 +78,11 @@ class ProtoReader {
   }
 
   static tl::unexpected<Error> bad(std::size_t at, const std::string& what) {
-    return fail(fmt::format("{} at byte {} of a protobuf message is not possible", what, at));
+    return fail(Error::damaged, fmt::format("{} at byte {} of a protobuf message is not possible", what, at));
   }
   tl::unexpected<Error> cut_short(std::size_t at) const {
-    return fail(fmt::format("a protobuf message of {} bytes ends inside the field at byte {}", message_.size(), at));
+    return fail(Error::damaged,
+                fmt::format("a protobuf message of {} bytes ends inside the field at byte {}", message_.size(), at));
   }
 
   std::string_view message_;

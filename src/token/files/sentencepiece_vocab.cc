@@ -49,7 +49,8 @@ struct ModelProto {
 };
 
 tl::unexpected<Error> wrong_type(const char* where, const ProtoField& field) {
-  return fail(fmt::format("field {} of {} has wire type {}", field.number, where, static_cast<int>(field.wire)));
+  return fail(Error::damaged,
+              fmt::format("field {} of {} has wire type {}", field.number, where, static_cast<int>(field.wire)));
 }
 
 struct Wanted {
@@ -89,7 +90,8 @@ Result<ProtoPiece> read_piece(std::string_view message) {
 
 Result<void> check_piece(const ProtoPiece& piece, std::size_t id) {
   const auto refuse = [&](const std::string& what) {
-    return fail(fmt::format("piece {} ({}) {}", id, quote(piece.piece), what), {}, "fetch the file again");
+    return fail(Error::damaged, fmt::format("piece {} ({}) {}", id, quote(piece.piece), what), {},
+                "fetch the file again");
   };
   if (piece.piece.empty()) return refuse("is empty");
   if (piece.piece.size() >= kMaxPieceBytes) return refuse(fmt::format("has {} bytes", piece.piece.size()));
@@ -124,7 +126,7 @@ Result<void> read_normalizer_spec(std::string_view message, ModelProto& model) {
 }
 
 Result<void> add_piece(std::string_view message, ModelProto& model) {
-  if (model.pieces.size() == kMaxPieces) return fail(fmt::format("over {} pieces", kMaxPieces));
+  if (model.pieces.size() == kMaxPieces) return fail(Error::unsupported, fmt::format("over {} pieces", kMaxPieces));
   KVASIR_TRY(const ProtoPiece piece, read_piece(message));
   KVASIR_CHECK(check_piece(piece, model.pieces.size()));
   model.pieces.push_back(piece);
@@ -140,13 +142,14 @@ Result<ModelProto> read_model(std::string_view bytes) {
   };
   constexpr ProtoWire kMessage = ProtoWire::kBytes;
   KVASIR_CHECK(each_field(bytes, "the model", {{1, kMessage}, {2, kMessage}, {3, kMessage}}, read));
-  if (model.pieces.empty()) return fail("no pieces", {}, "give the .model file of a SentencePiece tokenizer");
+  if (model.pieces.empty())
+    return fail(Error::damaged, "no pieces", {}, "give the .model file of a SentencePiece tokenizer");
   return model;
 }
 
 // What would change ids and is not understood.
 Result<void> refuse_unknown(const ModelProto& model) {
-  const auto refuse = [](std::string what) { return fail(what + " is not supported", {}, kHint); };
+  const auto refuse = [](std::string what) { return fail(Error::unsupported, what + " is not supported", {}, kHint); };
   if (model.model_type != kModelTypeBpe) {
     constexpr const char* kNames[] = {"UNIGRAM", "BPE", "WORD", "CHAR"};
     const bool named = model.model_type >= 1 && model.model_type <= 4;
@@ -172,7 +175,8 @@ PieceKind kind_of(const sentencepiece::SentencePieceProcessor& processor, int id
 
 Result<SpmParts> read_sentencepiece_vocab(std::string_view bytes) {
   if (bytes.size() > kMaxModelBytes) {
-    return fail(fmt::format("{} bytes are over the limit of {} for a .model", bytes.size(), kMaxModelBytes));
+    return fail(Error::unsupported,
+                fmt::format("{} bytes are over the limit of {} for a .model", bytes.size(), kMaxModelBytes));
   }
   KVASIR_TRY(const ModelProto model, read_model(bytes));
   KVASIR_CHECK(refuse_unknown(model));
@@ -185,13 +189,15 @@ Result<SpmParts> read_sentencepiece_vocab(std::string_view bytes) {
   sentencepiece::SentencePieceProcessor processor;
   const auto status = processor.LoadFromSerializedProto(model.checked);
   if (!status.ok())
-    return fail(fmt::format("libsentencepiece: {}", status.error_message()), {}, "fetch the file again");
+    return fail(Error::damaged, fmt::format("libsentencepiece: {}", status.error_message()), {},
+                "fetch the file again");
   if (processor.GetPieceSize() != count) {
-    return fail(fmt::format("libsentencepiece reads {} pieces where there are {}", processor.GetPieceSize(), count));
+    return fail(Error::damaged,
+                fmt::format("libsentencepiece reads {} pieces where there are {}", processor.GetPieceSize(), count));
   }
   for (int id = 0; id < parts.vocabulary.size(); ++id) {
     if (processor.IdToPiece(id) != parts.vocabulary.piece(id)) {
-      return fail(fmt::format("libsentencepiece reads piece {} otherwise than this program", id));
+      return fail(Error::damaged, fmt::format("libsentencepiece reads piece {} otherwise than this program", id));
     }
     parts.scores.push_back(processor.GetScore(id));
     parts.kinds.push_back(kind_of(processor, id, model.pieces[static_cast<std::size_t>(id)].type));

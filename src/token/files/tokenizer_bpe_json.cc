@@ -16,7 +16,7 @@ Result<void> refuse_if_set(const json& model, const char* key) {
   const json& value = member(model, key);
   const bool unset = value.is_null() || value == false || value == 0 || value == "";
   if (unset) return {};
-  return fail(fmt::format("model.{} = {} is not supported", key, quote(value.dump())), {}, kHint);
+  return fail(Error::unsupported, fmt::format("model.{} = {} is not supported", key, quote(value.dump())), {}, kHint);
 }
 
 class BpeReader {
@@ -51,16 +51,17 @@ class BpeReader {
     const json& unk = member(member(file_.rest, "model"), "unk_token");
     if (unk.is_null()) return {};
     if (unk.is_string()) parts_.unk = parts_.vocabulary.find(unk.get_ref<const std::string&>());
-    if (!parts_.unk) return fail(fmt::format("model.unk_token {} is not in the vocabulary", quote(unk.dump())));
+    if (!parts_.unk)
+      return fail(Error::damaged, fmt::format("model.unk_token {} is not in the vocabulary", quote(unk.dump())));
     return {};
   }
 
   Result<void> added_tokens(const json& node) {
     if (node.is_null()) return {};
-    if (!node.is_array()) return fail("added_tokens is not a list");
+    if (!node.is_array()) return fail(Error::damaged, "added_tokens is not a list");
     for (const json& one : node) {
       auto token = added_token(one);
-      if (!token) return fail("added_tokens: " + token.error().what, {}, token.error().hint);
+      if (!token) return fail(token.error().kind, "added_tokens: " + token.error().what, {}, token.error().hint);
       const auto there = parts_.vocabulary.find(token->content);
       // The same token may stand in both lists; anything else is a contradiction that `add` names.
       if (there != token->id) KVASIR_CHECK(parts_.vocabulary.add(token->content, token->id, id_limit()));
@@ -74,8 +75,8 @@ class BpeReader {
     KVASIR_TRY(token.content, text(node, "content"));
     const json& id = member(node, "id");
     if (!id.is_number_unsigned() || id.get<std::uint64_t>() >= static_cast<std::uint64_t>(id_limit())) {
-      return fail(
-          fmt::format("the id {} of {} is not in 0..{}", quote(id.dump()), quote(token.content), id_limit() - 1));
+      return fail(Error::damaged, fmt::format("the id {} of {} is not in 0..{}", quote(id.dump()), quote(token.content),
+                                              id_limit() - 1));
     }
     token.id = id.get<int>();
     KVASIR_TRY(token.single_word, flag(node, "single_word", false));
@@ -102,19 +103,21 @@ class BpeReader {
       const json& special = member(item, "SpecialToken");
       if (special.is_null()) {
         if (after_text || member(member(item, "Sequence"), "id") != "A") {
-          return fail(fmt::format("TemplateProcessing with {} is not supported", quote(item.dump())), {}, kHint);
+          return fail(Error::unsupported,
+                      fmt::format("TemplateProcessing with {} is not supported", quote(item.dump())), {}, kHint);
         }
         after_text = true;
         continue;
       }
       KVASIR_TRY(const std::string name, text(special, "id"));
       if (after_text) {
-        return fail(fmt::format("TemplateProcessing adds {} after the text, which is not supported", quote(name)), {},
+        return fail(Error::unsupported,
+                    fmt::format("TemplateProcessing adds {} after the text, which is not supported", quote(name)), {},
                     kHint);
       }
       KVASIR_CHECK(prefix_tokens(member(member(node, "special_tokens"), name.c_str()), name));
     }
-    return after_text ? Result<void>() : fail("TemplateProcessing leaves the text out");
+    return after_text ? Result<void>() : fail(Error::damaged, "TemplateProcessing leaves the text out");
   }
 
   Result<void> prefix_tokens(const json& entry, const std::string& name) {
@@ -123,8 +126,8 @@ class BpeReader {
       const bool known = id.is_number_unsigned() && id.get<std::uint64_t>() < static_cast<std::uint64_t>(id_limit()) &&
                          parts_.vocabulary.has(id.get<int>());
       if (!known) {
-        return fail(
-            fmt::format("TemplateProcessing's id {} of {} is not in the vocabulary", quote(id.dump()), quote(name)));
+        return fail(Error::damaged, fmt::format("TemplateProcessing's id {} of {} is not in the vocabulary",
+                                                quote(id.dump()), quote(name)));
       }
       parts_.prefix.push_back(id.get<int>());
     }
@@ -145,7 +148,7 @@ Result<void> check_bpe_model(const TokenizerJson& file) {
   const json& model = member(file.rest, "model");
   // Files from before the key existed are BPE if they have merges.
   if (type_of(model) != "BPE" && !(member(model, "type").is_null() && file.has_merges)) return unknown("model", model);
-  if (file.vocab_is_list) return fail("model.vocab is a list, not a map");
+  if (file.vocab_is_list) return fail(Error::unsupported, "model.vocab is a list, not a map");
   for (const char* key : {"dropout", "continuing_subword_prefix", "end_of_word_suffix"}) {
     KVASIR_CHECK(refuse_if_set(model, key));
   }

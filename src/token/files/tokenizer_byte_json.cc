@@ -24,7 +24,8 @@ Result<std::string> split_pattern(const json& node) {
   KVASIR_TRY(const bool invert, flag(node, "invert", false));
   const json& behavior = member(node, "behavior");
   if (behavior != "Isolated" || invert) {
-    return fail(fmt::format("Split with behavior {} and invert {} is not supported", quote(behavior.dump()), invert),
+    return fail(Error::unsupported,
+                fmt::format("Split with behavior {} and invert {} is not supported", quote(behavior.dump()), invert),
                 {}, kHint);
   }
   const json& pattern = member(node, "pattern");
@@ -41,7 +42,8 @@ Result<std::string> punctuation_pattern(const json& node) {
   const json& behavior = member(node, "behavior");
   if (behavior.is_null() || behavior == "Isolated") return std::string(kClass);
   if (behavior == "Contiguous") return fmt::format("{}+", kClass);
-  return fail(fmt::format("Punctuation with behavior {} is not supported", quote(behavior.dump())), {}, kHint);
+  return fail(Error::unsupported, fmt::format("Punctuation with behavior {} is not supported", quote(behavior.dump())),
+              {}, kHint);
 }
 
 class PartsReader {
@@ -52,11 +54,12 @@ class PartsReader {
     const json& rest = file_.rest;
     KVASIR_CHECK(check_bpe_model(file_));
     KVASIR_TRY(const bool byte_fallback, flag(member(rest, "model"), "byte_fallback", false));
-    if (byte_fallback) return fail("model.byte_fallback with a byte-level vocabulary is not supported", {}, kHint);
+    if (byte_fallback)
+      return fail(Error::unsupported, "model.byte_fallback with a byte-level vocabulary is not supported", {}, kHint);
     KVASIR_CHECK(each_part(member(rest, "normalizer"), "normalizers", [this](const json& n) { return normalizer(n); }));
     KVASIR_CHECK(each_part(member(rest, "pre_tokenizer"), "pretokenizers",
                            [this](const json& node) { return pre_tokenizer(node); }));
-    if (!spells_bytes_) return fail("the pre_tokenizer has no ByteLevel part", {}, kHint);
+    if (!spells_bytes_) return fail(Error::unsupported, "the pre_tokenizer has no ByteLevel part", {}, kHint);
     KVASIR_CHECK(each_part(member(rest, "decoder"), "decoders", [this](const json& node) { return decoder(node); }));
     if (!decodes_) return unknown("decoder", json());
     KVASIR_TRY(static_cast<BpeParts&>(parts_), read_bpe_parts(file_));
@@ -88,11 +91,12 @@ class PartsReader {
   }
 
   Result<void> byte_level(const json& node) {
-    if (spells_bytes_) return fail("the pre_tokenizer has two ByteLevel parts", {}, kHint);
+    if (spells_bytes_) return fail(Error::unsupported, "the pre_tokenizer has two ByteLevel parts", {}, kHint);
     KVASIR_TRY(const bool prefix, flag(node, "add_prefix_space", true));
     KVASIR_TRY(const bool use_regex, flag(node, "use_regex", true));
     if (prefix && !parts_.cuts.empty()) {
-      return fail("ByteLevel with add_prefix_space after another pre_tokenizer is not supported", {}, kHint);
+      return fail(Error::unsupported, "ByteLevel with add_prefix_space after another pre_tokenizer is not supported",
+                  {}, kHint);
     }
     parts_.leading_space = prefix;
     spells_bytes_ = true;
@@ -102,7 +106,8 @@ class PartsReader {
   }
 
   Result<void> cut(std::string pattern) {
-    if (parts_.cuts.size() >= kMaxCuts) return fail(fmt::format("over {} pre_tokenizers", kMaxCuts));
+    if (parts_.cuts.size() >= kMaxCuts)
+      return fail(Error::unsupported, fmt::format("over {} pre_tokenizers", kMaxCuts));
     parts_.cuts.push_back({std::move(pattern), false});
     return {};
   }

@@ -212,9 +212,11 @@ Result<TokenizerJson> read_tokenizer_json(std::string_view bytes) {
   Handler handler(file);
   const bool read = json::sax_parse(bytes.data(), bytes.data() + bytes.size(), &handler);
   if (!read || !handler.error().empty()) {
-    return fail(handler.error().empty() ? "not valid JSON" : handler.error(), {}, "fetch the file again");
+    return fail(Error::damaged, handler.error().empty() ? "not valid JSON" : handler.error(), {},
+                "fetch the file again");
   }
-  if (!file.rest.is_object()) return fail("not a JSON object", {}, "give the tokenizer.json of a model folder");
+  if (!file.rest.is_object())
+    return fail(Error::damaged, "not a JSON object", {}, "give the tokenizer.json of a model folder");
   return file;
 }
 

@@ -21,7 +21,7 @@ bool has_part(const json& node, const char* list_key, std::string_view type) {
 }
 
 tl::unexpected<Error> unlike(const char* what, const json& node) {
-  return fail(fmt::format("the {} {} is not supported", what, quote(node.dump())), {}, kHint);
+  return fail(Error::unsupported, fmt::format("the {} {} is not supported", what, quote(node.dump())), {}, kHint);
 }
 
 class SpmReader {
@@ -86,11 +86,12 @@ class SpmReader {
   // What normalizer and pre_tokenizer come to together.
   Result<void> spaces() {
     if (metaspace_ && (prepends_ || replaces_)) {
-      return fail("a Prepend or Replace normalizer together with a Metaspace pre_tokenizer is not supported", {},
+      return fail(Error::unsupported,
+                  "a Prepend or Replace normalizer together with a Metaspace pre_tokenizer is not supported", {},
                   kHint);
     }
     if (prepends_ && !replaces_) {
-      return fail("a Prepend normalizer without Replace is not supported", {}, kHint);
+      return fail(Error::unsupported, "a Prepend normalizer without Replace is not supported", {}, kHint);
     }
     parts_.marks_spaces = metaspace_ || replaces_;
     if (prepends_) parts_.space_before = SpaceBefore::kEvery;
@@ -124,12 +125,13 @@ class SpmReader {
   Result<void> decoder_fits() const {
     if (parts_.marks_spaces != decodes_spaces_) {
       return fail(
+          Error::damaged,
           fmt::format("the decoder {} U+2581 into spaces, but the encoder {} spaces into U+2581",
                       decodes_spaces_ ? "turns" : "does not turn", parts_.marks_spaces ? "turns" : "does not turn"),
           {}, kHint);
     }
     if (parts_.byte_fallback && !decodes_bytes_) {
-      return fail("model.byte_fallback is set, but the decoder has no ByteFallback part", {}, kHint);
+      return fail(Error::damaged, "model.byte_fallback is set, but the decoder has no ByteFallback part", {}, kHint);
     }
     return {};
   }

@@ -1,0 +1,78 @@
+// The flag of each parameter of the API. Errors of the library name parameters; here they become flags.
+// The flags themselves are declared in flag_list.h.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include <kvasir/result.h>
+
+namespace kvasir::cli {
+
+struct ParameterName {
+  std::string_view parameter;  ///< "SessionOptions::ctx", or one with its value where the value has a flag of its own
+  std::string_view flag;       ///< empty: no command has one, and texts keep the parameter
+};
+
+inline constexpr ParameterName kParameterNames[] = {
+    {"BenchOptions::batch", "--batch"},
+    {"BenchOptions::depth", "--depth"},
+    {"BenchOptions::generate", "-n"},
+    {"BenchOptions::prompt", "-p"},
+    {"BenchOptions::repeats", "--repeats"},
+    {"BenchOptions::threads", "--threads"},
+    {"DriftOptions::candidates", "--types"},
+    {"EngineOptions::prefill_chunk", "--prefill-chunk"},
+    {"EngineOptions::prefix_ram", "--prefix-ram"},
+    {"EngineOptions::threads", "--threads"},
+    {"Feed::tokens", "-p"},
+    {"GenerateOptions::lookup", "--lookup"},
+    {"GenerateOptions::max_tokens", "-n"},
+    {"GenerateOptions::on_full", "--on-full"},
+    {"GenerateOptions::stop", "--stop"},
+    {"Generator::prompt", "-p"},
+    {"ModelOptions::kv_ram", "--kv-ram"},
+    {"ModelOptions::ram", "--ram"},
+    {"ModelOptions::tokenizer", "--tokenizer"},
+    {"ModelOptions::weights", "--weights"},
+    {"PerplexityOptions::windows", "--chunks"},
+    {"PlanRequest::chat", "--chat"},
+    {"PlanRequest::dtype", "--dtype"},
+    {"PlanRequest::prefill_chunk", "--prefill-chunk"},
+    {"PlanRequest::threads", "--threads"},
+    {"PrefixOptions::repeats", "--repeats"},
+    {"PrefixOptions::shared", "--prefix"},
+    {"PrefixOptions::suffix", "--prefix"},
+    {"QuantizeOptions::force = true", "--force"},
+    {"QuantizeOptions::tokenizer", "--tokenizer"},
+    {"QuantizeOptions::type", "--type"},
+    {"QuantizeOptions::with_tokenizer = false", "--no-tokenizer"},
+    {"SamplingParams::min_p", "--min-p"},
+    {"SamplingParams::repeat_last_n", "--repeat-last-n"},
+    {"SamplingParams::repeat_penalty", "--repeat-penalty"},
+    {"SamplingParams::temperature", "--temp"},
+    {"SamplingParams::top_k", "--top-k"},
+    {"SamplingParams::top_p", "--top-p"},
+    {"SessionOptions::ctx", "--ctx"},
+    {"SessionOptions::kv_type_k and kv_type_v", "--kv-type"},
+    {"SessionOptions::kv_type_k", "--ctk"},
+    {"SessionOptions::kv_type_v", "--ctv"},
+    {"SessionOptions::layout", "--cache"},
+    {"SessionOptions::sinks", "--sinks"},
+    {"SessionOptions::window", "--window"},
+    {"SynthOptions::dtype", "--dtype"},
+    {"SynthOptions::force = true", "--force"},
+    {"SynthOptions::out", "OUT"},
+    {"VerifyOptions::batches", "--batches"},
+    {"VerifyOptions::chunks", "--chunks"},
+    {"VerifyOptions::new_tokens", "-n"},
+    {"VerifyOptions::prompts", "--prompts"},
+    {"VerifyOptions::threads", "--threads"},
+};
+
+/// A text of the library with a flag for each parameter of the table: "SessionOptions::ctx = 64" becomes "--ctx 64".
+std::string with_flags(std::string_view text);
+/// The same for what, where and hint.
+Error with_flags(const Error& error);
+
+}  // namespace kvasir::cli
