@@ -11,6 +11,8 @@
 
 #include <fmt/format.h>
 
+#include <kvasir/version.h>
+
 #include "base/temporaries.h"
 #include "cli/cli.h"
 #include "cli/printable.h"
@@ -69,7 +71,7 @@ int output_done(int code) {
 // The command that was asked for, and the others for the list of them.
 struct Commands {
   CommandLine line{
-      "kvasir", "Kvasir: an LLM inference engine built around its KV cache.", KVASIR_VERSION,
+      "kvasir", "Kvasir: an LLM inference engine built around its KV cache.", kVersion,
       "Examples:\n  kvasir run tales -p \"Once upon a time\" -n 64 --stats\n  kvasir verify tales --count 4 -n 32\n"
       "Each command explains itself: kvasir COMMAND --help. For programs: kvasir --flags, every flag as JSON."};
   std::vector<Run> runs{commands().size()};
