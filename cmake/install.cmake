@@ -20,5 +20,6 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/kvasirConfigVersion.cmake
 install(FILES ${PROJECT_BINARY_DIR}/kvasirConfig.cmake ${PROJECT_BINARY_DIR}/kvasirConfigVersion.cmake
   DESTINATION ${package_dir})
 install(FILES ${PROJECT_SOURCE_DIR}/cmake/libraries.cmake DESTINATION ${package_dir} RENAME kvasirLibraries.cmake)
+file(RELATIVE_PATH up_from_pkgconfig "/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/")
 configure_file(${PROJECT_SOURCE_DIR}/cmake/kvasir.pc.in ${PROJECT_BINARY_DIR}/kvasir.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/kvasir.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
