@@ -27,3 +27,7 @@ if(NOT CMAKE_CXX_FLAGS MATCHES "-fsanitize")  # which have their own idea of mem
   add_test(NAME e2e.budget_runs COMMAND budget_runs ${PROJECT_SOURCE_DIR}/models/tales 27000000 60 1)
   set_tests_properties(e2e.budget_runs PROPERTIES LABELS slow TIMEOUT 300)
 endif()
+if(KVASIR_SHARED)
+  add_test(NAME e2e.install COMMAND ${PYTHON3} ${PROJECT_SOURCE_DIR}/tests/e2e/install_test.py --build ${CMAKE_BINARY_DIR})
+  set_tests_properties(e2e.install PROPERTIES LABELS slow PROCESSORS 2 TIMEOUT 300 ENVIRONMENT PYTHONDONTWRITEBYTECODE=1)
+endif()

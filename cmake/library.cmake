@@ -1,4 +1,4 @@
-# The library (everything but the command line), the program, its link `llm`, and installation.
+# The library (everything but the command line), the program and its link `llm`.
 file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/*.cc)
 list(FILTER sources EXCLUDE REGEX "_test\\.cc$|/src/cli/")
 
@@ -22,13 +22,31 @@ function(kvasir_library_properties target)
   target_include_directories(${target} PUBLIC
     $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_BINARY_DIR})
   target_link_libraries(${target} PUBLIC Threads::Threads
-    PRIVATE fmt::fmt nlohmann_json::nlohmann_json PkgConfig::PCRE2 PkgConfig::XXHASH PkgConfig::URING PkgConfig::UTF8PROC sentencepiece)
-  target_compile_definitions(${target} PRIVATE KVASIR_VERSION="${PROJECT_VERSION}")
+    PRIVATE fmt::fmt $<BUILD_INTERFACE:nlohmann_json::nlohmann_json> PkgConfig::PCRE2 PkgConfig::XXHASH PkgConfig::URING PkgConfig::UTF8PROC sentencepiece)
 endfunction()
 
+# Compiled once, for both libraries. The program and the tests link the static one.
 add_library(kvasir_lib STATIC ${sources})
-set_target_properties(kvasir_lib PROPERTIES OUTPUT_NAME kvasir)
 kvasir_library_properties(kvasir_lib)
+set_target_properties(kvasir_lib PROPERTIES OUTPUT_NAME kvasir EXPORT_NAME kvasir_static
+  POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
+target_include_directories(kvasir_lib PUBLIC $<INSTALL_INTERFACE:include>)
+
+# Only what carries KVASIR_API is seen from outside; kvasir.map hides the templates of others that were compiled here.
+set(KVASIR_SHARED_DEFAULT ON)
+if(CMAKE_CXX_FLAGS MATCHES "-fsanitize")
+  set(KVASIR_SHARED_DEFAULT OFF)
+endif()
+option(KVASIR_SHARED "The shared library beside the static one" ${KVASIR_SHARED_DEFAULT})
+if(KVASIR_SHARED)
+  add_library(kvasir_shared SHARED $<TARGET_OBJECTS:kvasir_lib>)
+  kvasir_library_properties(kvasir_shared)
+  set_target_properties(kvasir_shared PROPERTIES OUTPUT_NAME kvasir EXPORT_NAME kvasir LINKER_LANGUAGE CXX
+    VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR} LINK_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/kvasir.map)
+  target_include_directories(kvasir_shared PUBLIC $<INSTALL_INTERFACE:include>)
+  target_link_options(kvasir_shared PRIVATE
+    -Wl,--version-script=${PROJECT_SOURCE_DIR}/cmake/kvasir.map -Wl,--no-undefined -Wl,--as-needed)
+endif()
 
 file(GLOB cli_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/cli/*.cc)
 list(FILTER cli_sources EXCLUDE REGEX "_test\\.cc$")
@@ -41,13 +59,5 @@ if(CMAKE_CXX_FLAGS MATCHES "-fsanitize")
 else()
   target_compile_options(kvasir PRIVATE -O1)
 endif()
-target_compile_definitions(kvasir PRIVATE KVASIR_VERSION="${PROJECT_VERSION}")
 add_custom_command(TARGET kvasir POST_BUILD COMMAND ${CMAKE_COMMAND} -E create_symlink kvasir llm
   WORKING_DIRECTORY $<TARGET_FILE_DIR:kvasir>)
-
-include(GNUInstallDirs)
-install(TARGETS kvasir RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-install(TARGETS kvasir_lib ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
-install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/kvasir DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
-install(DIRECTORY ${PROJECT_SOURCE_DIR}/models/ DESTINATION ${CMAKE_INSTALL_DATADIR}/kvasir/models
-  PATTERN "train" EXCLUDE)

@@ -7,6 +7,8 @@
 
 #include <tl/expected.hpp>
 
+#include <kvasir/version.h>
+
 namespace kvasir {
 
 /// One refused request. Every text is a clause without a final period; `where` and `hint` may be empty. Callers decide
@@ -42,7 +44,7 @@ template <class T>
 using Result = tl::expected<T, Error>;
 
 /// The name of a kind, as the enum spells it.
-std::string_view kind_name(Error::Kind kind);
+KVASIR_API std::string_view kind_name(Error::Kind kind);
 
 /// Usage: `return fail(Error::damaged, "header of 9 bytes is past the end", path, "download the file again");`
 inline tl::unexpected<Error> fail(Error::Kind kind, std::string what, std::string where = {}, std::string hint = {}) {

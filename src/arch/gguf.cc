@@ -8,7 +8,7 @@
 #include <fmt/ranges.h>
 
 #include "arch/unused.h"
-#include "format/strict_json.h"
+#include "base/quote.h"
 
 namespace kvasir {
 namespace {

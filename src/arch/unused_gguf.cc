@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include "arch/unused.h"
-#include "format/strict_json.h"
+#include "base/quote.h"
 
 namespace kvasir {
 namespace {

@@ -135,13 +135,13 @@ std::string with_commas(uint64_t n) {
   return digits;
 }
 
-nlohmann::json to_json(const RssByOwner& rss) {
+Json to_json(const RssByOwner& rss) {
   return {{"weights", rss.weights},     {"kv", rss.kv},        {"activations", rss.activations},
           {"tokenizer", rss.tokenizer}, {"code", rss.code},    {"other", rss.other},
           {"total", rss.total()},       {"kernel", rss.kernel}};
 }
 
-nlohmann::json to_json(const GenStats& s) {
+Json to_json(const GenStats& s) {
   return {{"ttft_ms", s.ttft_ms},
           {"reuse_ms", s.reuse_ms},
           {"keep_ms", s.keep_ms},
@@ -154,7 +154,7 @@ nlohmann::json to_json(const GenStats& s) {
           {"kv_growths", s.cache.growths},
           {"kv_saturated", s.cache.saturated},
           {"peak_rss_bytes", s.peak_rss_bytes},
-          {"rss_bytes", s.rss ? to_json(*s.rss) : nlohmann::json()},
+          {"rss_bytes", s.rss ? to_json(*s.rss) : Json()},
           {"weights_bytes", s.weights_bytes},
           {"threads", s.threads},
           {"cpu", s.cpu},
@@ -165,8 +165,8 @@ nlohmann::json to_json(const GenStats& s) {
           {"weights", s.weights}};
 }
 
-void print_json(const nlohmann::json& json) {
-  const std::string text = json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+void print_json(const Json& json) {
+  const std::string text = json.text();
   std::fwrite(text.data(), 1, text.size(), stdout);
   std::fputc('\n', stdout);
 }

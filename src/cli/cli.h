@@ -6,12 +6,11 @@
 #include <string>
 #include <vector>
 
-#include <nlohmann/json.hpp>
-
 #include <kvasir/engine.h>
 #include <kvasir/generate.h>
 
 #include "cli/flag_list.h"
+#include "cli/json.h"
 
 namespace kvasir::cli {
 
@@ -67,8 +66,8 @@ Result<std::vector<std::string>> read_prompts(const std::string& path, std::vect
 std::string provenance();
 /// "1,234,567"
 std::string with_commas(uint64_t n);
-nlohmann::json to_json(const RssByOwner& rss);
-nlohmann::json to_json(const GenStats& stats);
-void print_json(const nlohmann::json& json);
+Json to_json(const RssByOwner& rss);
+Json to_json(const GenStats& stats);
+void print_json(const Json& json);
 
 }  // namespace kvasir::cli

@@ -56,8 +56,8 @@ void print_table(const ModelInfo& m, const BenchReport& r, int repeats) {
              limits_line(r.limits));
 }
 
-nlohmann::json bench_json(const BenchReport& r) {
-  nlohmann::json tests = nlohmann::json::array();
+Json bench_json(const BenchReport& r) {
+  Json tests = Json::array();
   for (const BenchTest& t : r.tests)
     tests.push_back({{"name", t.name},
                      {"threads", t.threads},
@@ -75,7 +75,7 @@ nlohmann::json bench_json(const BenchReport& r) {
 
 // --limits: the machine alone.
 Result<int> show_limits(const Args& a) {
-  nlohmann::json all = nlohmann::json::array();
+  Json all = Json::array();
   for (int threads : a.bench.threads.empty() ? std::vector<int>{default_threads()} : a.bench.threads) {
     KVASIR_TRY(const Rates limits, measure_rates(threads));
     all.push_back({{"threads", threads},
@@ -88,7 +88,7 @@ Result<int> show_limits(const Args& a) {
   return kOk;
 }
 
-nlohmann::json prefix_json(const PrefixReport& r) {
+Json prefix_json(const PrefixReport& r) {
   return {{"shared", r.shared},
           {"suffix", r.suffix},
           {"ttft_cold_ms", r.ttft_cold_ms},

@@ -44,7 +44,7 @@ void print_report(const DriftReport& r) {
              with_commas(static_cast<uint64_t>(r.tokens)), r.seconds);
 }
 
-nlohmann::json row_json(const DriftRow& r) {
+Json row_json(const DriftRow& r) {
   return {{"kv_type_k", r.kv_type_k},
           {"kv_type_v", r.kv_type_v},
           {"kv_bytes_per_token", r.kv_bytes_per_token},
@@ -58,8 +58,8 @@ nlohmann::json row_json(const DriftRow& r) {
           {"saturated", r.saturated}};
 }
 
-nlohmann::json report_json(const DriftReport& r, const Engine& engine, const SessionOptions& session) {
-  nlohmann::json rows = nlohmann::json::array();
+Json report_json(const DriftReport& r, const Engine& engine, const SessionOptions& session) {
+  Json rows = Json::array();
   for (const DriftRow& row : r.rows) rows.push_back(row_json(row));
   return {{"model", engine.model().info().name},
           {"tokens", r.tokens},

@@ -31,7 +31,7 @@ Result<int> run(const Args& a) {
                 {"hidden", vector.size()},
                 {"pooling", a.pooling},
                 {"embedding", vector},
-                {"out", a.out.empty() ? nlohmann::json() : nlohmann::json(a.out)}});
+                {"out", a.out.empty() ? Json() : Json(a.out)}});
   else if (a.out.empty())
     fmt::print("{}\n", fmt::join(vector, " "));
   else

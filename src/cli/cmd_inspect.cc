@@ -42,13 +42,13 @@ void print_inspection(const Inspection& r) {
                fmt::format("[{}]", fmt::join(tensor.shape, ", ")), with_commas(tensor.bytes), printable(tensor.file));
 }
 
-nlohmann::json inspection_json(const Inspection& r) {
-  nlohmann::json metadata = nlohmann::json::object(), tensors = nlohmann::json::array();
-  nlohmann::json ignored = nlohmann::json::array();
+Json inspection_json(const Inspection& r) {
+  Json metadata = Json::object(), tensors = Json::array();
+  Json ignored = Json::array();
   for (const Ignored& one : r.ignored) ignored.push_back({{"name", one.name}, {"why", one.why}, {"noted", one.noted}});
   for (const auto& entry : r.metadata) {
-    const auto value = nlohmann::json::parse(entry.value);
-    metadata[entry.key] = entry.type.empty() ? value : nlohmann::json{{"type", entry.type}, {"value", value}};
+    const Json value = Json::raw(entry.value);
+    metadata.set(entry.key, entry.type.empty() ? value : Json{{"type", entry.type}, {"value", value}});
   }
   for (const auto& tensor : r.tensors)
     tensors.push_back({{"name", tensor.name},
@@ -58,8 +58,8 @@ nlohmann::json inspection_json(const Inspection& r) {
                        {"file", tensor.file}});
   return {{"path", r.path},
           {"format", r.format},
-          {"fingerprint", r.fingerprint.empty() ? nlohmann::json() : nlohmann::json(r.fingerprint)},
-          {"reason", r.reason.empty() ? nlohmann::json() : nlohmann::json(r.reason)},
+          {"fingerprint", r.fingerprint.empty() ? Json() : Json(r.fingerprint)},
+          {"reason", r.reason.empty() ? Json() : Json(r.reason)},
           {"elements", r.elements},
           {"bytes", r.bytes},
           {"ignored", ignored},

@@ -39,8 +39,8 @@ void print_best(const Model& model, std::span<const float> row, int n) {
                model.tokenizer() != nullptr ? printable(model.tokenizer()->piece(id)) : std::string());
 }
 
-nlohmann::json best_json(const Model& model, std::span<const float> row, int n) {
-  nlohmann::json list = nlohmann::json::array();
+Json best_json(const Model& model, std::span<const float> row, int n) {
+  Json list = Json::array();
   for (int id : best_ids(row, n))
     list.push_back({{"id", id},
                     {"logit", row[static_cast<size_t>(id)]},
@@ -68,8 +68,8 @@ Result<int> run(Args a, bool top_given) {
     print_json({{"tokens", tokens},
                 {"vocab", vocab},
                 {"ids", ids},
-                {"out", a.out.empty() ? nlohmann::json() : nlohmann::json(a.out)},
-                {"top", a.out.empty() ? best_json(*model, last, a.top) : nlohmann::json()}});
+                {"out", a.out.empty() ? Json() : Json(a.out)},
+                {"top", a.out.empty() ? best_json(*model, last, a.top) : Json()}});
   else if (a.out.empty())
     print_best(*model, last, a.top);
   else

@@ -26,7 +26,7 @@ void print_report(const PerplexityReport& r) {
              static_cast<double>(r.window) * r.windows / r.seconds);
 }
 
-nlohmann::json report_json(const PerplexityReport& r, const Engine& engine, const SessionOptions& session) {
+Json report_json(const PerplexityReport& r, const Engine& engine, const SessionOptions& session) {
   return {{"perplexity", r.perplexity},
           {"standard_error", r.standard_error},
           {"nll", r.nll},

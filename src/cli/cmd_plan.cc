@@ -68,12 +68,12 @@ void print_plan(const PlanReport& r, const Rates& rates, const Args& a) {
 }
 
 template <class T>
-nlohmann::json or_null(const std::optional<T>& value) {
-  return value ? nlohmann::json(*value) : nlohmann::json();
+Json or_null(const std::optional<T>& value) {
+  return value ? Json(*value) : Json();
 }
 
-nlohmann::json ram_json(const PlanReport& r, const Rates& rates) {
-  nlohmann::json modes = nlohmann::json::array(), types = nlohmann::json::array();
+Json ram_json(const PlanReport& r, const Rates& rates) {
+  Json modes = Json::array(), types = Json::array();
   for (const WeightChoice& c : r.choices)
     modes.push_back({{"mode", weights_mode_name(c.mode)},
                      {"weights_bytes", c.weights_bytes},
@@ -96,7 +96,7 @@ nlohmann::json ram_json(const PlanReport& r, const Rates& rates) {
           {"kv_types", types}};
 }
 
-nlohmann::json plan_json(const PlanReport& r, const Rates& rates, const Args& a) {
+Json plan_json(const PlanReport& r, const Rates& rates, const Args& a) {
   return {{"model", r.model},
           {"kv_bytes_per_token", r.kv_bytes_per_token},
           {"kv_bytes", r.kv_bytes},
@@ -110,10 +110,10 @@ nlohmann::json plan_json(const PlanReport& r, const Rates& rates, const Args& a)
           {"activation_bytes", r.activation_bytes},
           {"prefill_chunk", r.prefill_chunk},
           {"threads", a.request.threads},
-          {"users_that_fit", r.users_that_fit < 0 ? nlohmann::json() : nlohmann::json(r.users_that_fit)},
+          {"users_that_fit", r.users_that_fit < 0 ? Json() : Json(r.users_that_fit)},
           {"limit_decode_tok_s", decode_limit(r, rates)},
-          {"explanation", a.explain ? nlohmann::json(r.explanation) : nlohmann::json()},
-          {"ram", r.choices.empty() ? nlohmann::json() : ram_json(r, rates)}};
+          {"explanation", a.explain ? Json(r.explanation) : Json()},
+          {"ram", r.choices.empty() ? Json() : ram_json(r, rates)}};
 }
 
 Result<int> run(Args a) {

@@ -44,7 +44,7 @@ Result<int> run(Args& a) {
     print_report(a, report);
     return kOk;
   }
-  nlohmann::json types = nlohmann::json::array();
+  Json types = Json::array();
   for (const QuantizeReport::Type& type : report.types)
     types.push_back({{"type", type.name}, {"tensors", type.tensors}, {"bytes", type.bytes}});
   print_json({{"out", a.out},

@@ -58,7 +58,7 @@ void print_one(const Args& a, const std::string& title, const Generation& g, con
   if (a.stats) print_stats(g, options.sampling);
 }
 
-nlohmann::json prefix_json(const PrefixStats& p) {
+Json prefix_json(const PrefixStats& p) {
   return {{"queries", p.queries},
           {"hits", p.hits},
           {"asked_tokens", p.asked_tokens},
@@ -98,10 +98,11 @@ class Results {
       if (a_.stats && engine.keeps_texts()) print_prefix_stats(engine.prefix_stats());
       return code();
     }
-    nlohmann::json list = nlohmann::json::array();
+    Json list = Json::array();
     for (size_t i = 0; i < all_.size(); ++i) {
-      list.push_back(all_[i] ? run_json(*all_[i], options_.sampling) : nlohmann::json{{"error", errors_[i]}});
-      list.back()["prompt"] = titles_[i];
+      Json one = all_[i] ? run_json(*all_[i], options_.sampling) : Json{{"error", errors_[i]}};
+      one.set("prompt", titles_[i]);
+      list.push_back(one);
     }
     print_json({{"generations", list}, {"prefix", prefix_json(engine.prefix_stats())}});
     return code();

@@ -23,7 +23,7 @@ Result<std::shared_ptr<const Tokenizer>> find_tokenizer(const Args& a, bool mode
   return model->tokenizer();
 }
 
-nlohmann::json to_json(const Tokenizer& tokenizer, const std::vector<int>& ids) {
+Json to_json(const Tokenizer& tokenizer, const std::vector<int>& ids) {
   std::vector<std::string> pieces;
   for (int id : ids) pieces.push_back(tokenizer.piece(id));
   return {{"ids", ids}, {"pieces", pieces}};
@@ -34,8 +34,8 @@ Result<int> decode(const Args& a, const Tokenizer& tokenizer) {
   if (!text)
     return fail(Error::bad_argument, text.error().what, "--ids", fmt::format("ids 0..{}", tokenizer.vocab_size() - 1));
   if (a.json) {
-    nlohmann::json json = to_json(tokenizer, a.ids);
-    json["text"] = *text;
+    Json json = to_json(tokenizer, a.ids);
+    json.set("text", *text);
     print_json(json);
     return kOk;
   }

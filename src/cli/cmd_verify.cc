@@ -76,8 +76,8 @@ void print_table(const VerifyReport& r, bool every_case) {
              r.pass ? "PASS" : "FAIL", r.prompts, r.tokens, r.differing_tokens, r.differing_logit_bits, r.cases.size());
 }
 
-nlohmann::json verify_json(const VerifyReport& r) {
-  nlohmann::json cases = nlohmann::json::array();
+Json verify_json(const VerifyReport& r) {
+  Json cases = Json::array();
   for (const VerifyCase& c : r.cases)
     cases.push_back({{"name", c.name()},
                      {"layout", c.layout},

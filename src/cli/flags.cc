@@ -1,4 +1,5 @@
-// Flags over CLI11, which cuts the command line into flags and texts. What the texts mean is read here.
+// Flags over CLI11, which cuts the command line into flags and texts. What the texts mean is read here; no other file
+// compiles CLI11.
 #include "cli/flags.h"
 
 #include <unistd.h>
@@ -352,26 +353,94 @@ namespace {
 constexpr const char* kKindNames[] = {"toggle", "integer", "integers", "real",  "seed",  "size",      "memory",
                                       "name",   "names",   "text",     "texts", "input", "text_file", "output"};
 
-nlohmann::json flag_json(const Flag& f, const std::string& fallback) {
-  nlohmann::json json{
+Json flag_json(const Flag& f, const std::string& fallback) {
+  Json json{
       {"names", split(f.names, ',')},  {"help", f.help},          {"kind", kKindNames[static_cast<size_t>(f.kind)]},
       {"default", fallback},           {"required", f.required},  {"may_be_empty", f.may_be_empty},
       {"not_with", words(f.not_with)}, {"needs", words(f.needs)}, {"or_else", words(f.or_else)}};
   if (f.kind == Kind::integer || f.kind == Kind::integers || f.kind == Kind::real) {
-    json["low"] = f.low;
-    json["high"] = f.high;
+    json.set("low", f.low);
+    json.set("high", f.high);
   }
-  if (f.also) json["also"] = *f.also;
-  if (f.choices != nullptr) json["choices"] = f.choices();
+  if (f.also) json.set("also", *f.also);
+  if (f.choices != nullptr) json.set("choices", f.choices());
   return json;
 }
 
 }  // namespace
 
-nlohmann::json Flags::describe() const {
-  nlohmann::json flags = nlohmann::json::array();
+Json Flags::describe() const {
+  Json flags = Json::array();
   for (const Bound& b : bound_) flags.push_back(flag_json(b.flag, b.fallback));
   return {{"name", app_.get_name()}, {"flags", flags}};
+}
+
+// ---- the command line ---------------------------------------------------------------------------------------------
+
+namespace {
+
+// CLI11 takes the word after "--flag=" for the value; an empty one is an empty value.
+std::vector<std::string> with_empty_values(const std::vector<std::string>& args, const Flags& flags) {
+  std::vector<std::string> out;
+  for (const std::string& arg : args) {
+    const bool empty = arg.ends_with('=') && flags.takes_value(arg.substr(0, arg.size() - 1));
+    out.push_back(empty ? arg.substr(0, arg.size() - 1) : arg);
+    if (empty) out.emplace_back();
+  }
+  return out;
+}
+
+// In our words. What CLI11 says begins with the name of the flag.
+Error in_our_words(const CLI::ParseError& e, const Flags& flags) {
+  const std::string help = fmt::format("kvasir {} --help", flags.app().get_name());
+  const std::string text = e.what();
+  std::string name = text.substr(0, text.find_first_of(": "));
+  if (dynamic_cast<const CLI::RequiredError*>(&e) != nullptr)
+    return {Error::bad_argument, "nothing is given", name, help};
+  if (!name.starts_with('-')) name = (name.size() > 1 ? "--" : "-") + name;  // of a toggle it says the bare name
+  if (dynamic_cast<const CLI::ArgumentMismatch*>(&e) == nullptr) return {Error::bad_argument, text, "arguments", help};
+  const bool value = flags.takes_value(name);
+  return {Error::bad_argument, value ? "a value is missing" : "it takes no value", flags.shown(name), help};
+}
+
+}  // namespace
+
+CommandLine::CommandLine(const std::string& name, const std::string& summary, const std::string& version,
+                         const std::string& footer)
+    : app_(std::make_unique<CLI::App>(summary, name)) {
+  app_->require_subcommand(1);
+  app_->set_version_flag("--version", version);
+  app_->footer(footer);
+}
+
+CommandLine::~CommandLine() = default;
+
+Flags& CommandLine::add_command(const std::string& name, const std::string& summary) {
+  flags_.push_back(std::make_unique<Flags>(*app_->add_subcommand(name, summary)->allow_extras()));
+  return *flags_.back();
+}
+
+Result<bool> CommandLine::cut(const std::vector<std::string>& args, size_t asked) {
+  std::vector<std::string> last_first = with_empty_values(args, flags(asked));
+  std::reverse(last_first.begin(), last_first.end());
+  try {
+    app_->parse(last_first);
+    return false;
+  } catch (const CLI::CallForHelp& e) {
+    app_->exit(e);
+    return true;
+  } catch (const CLI::CallForVersion& e) {
+    app_->exit(e);
+    return true;
+  } catch (const CLI::ParseError& e) {
+    return tl::unexpected<Error>(in_our_words(e, flags(asked)));
+  }
+}
+
+Json CommandLine::describe() const {
+  Json list = Json::array();
+  for (const auto& one : flags_) list.push_back(one->describe());
+  return {{"commands", list}};
 }
 
 }  // namespace kvasir::cli

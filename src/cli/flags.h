@@ -1,4 +1,5 @@
-// How a flag is declared, bound to a variable, read and checked. Which flags there are is in flag_list.h.
+// How a flag is declared, bound to a variable, read and checked, and the command line that holds the commands' flags.
+// Which flags there are is in flag_list.h.
 #pragma once
 
 #include <cstdint>
@@ -13,9 +14,9 @@
 #include <variant>
 #include <vector>
 
-#include <nlohmann/json.hpp>
-
 #include <kvasir/result.h>
+
+#include "cli/json.h"
 
 namespace CLI {
 class App;
@@ -97,8 +98,8 @@ class Flags {
   /// The text that was given, or "".
   std::string text(const Flag& flag) const;
 
-  /// The declarations, for programs: `kvasir --flags`.
-  nlohmann::json describe() const;
+  /// The declarations, for programs.
+  Json describe() const;
   /// The name that errors speak of, from one that the parser uses.
   std::string shown(const std::string& parser_name) const;
   bool takes_value(const std::string& name) const;
@@ -143,7 +144,7 @@ class Flags {
     else if constexpr (std::is_same_v<Plain, std::vector<int>> || std::is_same_v<Plain, std::vector<std::string>>)
       return joined(*plain);
     else if constexpr (std::is_arithmetic_v<Plain>)
-      return nlohmann::json(*plain).dump();
+      return Json(*plain).text();
     else if constexpr (std::is_same_v<Plain, std::filesystem::path>)
       return plain->string();
     else
@@ -161,6 +162,28 @@ class Flags {
 
   CLI::App& app_;
   std::vector<Bound> bound_;
+};
+
+/// The command line of a program of commands.
+class CommandLine {
+ public:
+  CommandLine(const std::string& name, const std::string& summary, const std::string& version,
+              const std::string& footer);
+  ~CommandLine();
+
+  /// Requires: the flags are bound before cut(). The reference is good as long as this is.
+  Flags& add_command(const std::string& name, const std::string& summary);
+  /// Of the i-th command added.
+  Flags& flags(size_t i) { return *flags_[i]; }
+  /// Cuts the arguments into flags and texts, which Flags::read() reads next. True: help or the version was asked for
+  /// and is printed. `asked`: the command among them. Errors: a flag without its value, or with one it does not take.
+  Result<bool> cut(const std::vector<std::string>& args, size_t asked);
+  /// The declarations of every command, for programs.
+  Json describe() const;
+
+ private:
+  std::unique_ptr<CLI::App> app_;
+  std::vector<std::unique_ptr<Flags>> flags_;
 };
 
 /// "512M" to bytes: a number with K, M or G of 1,024. Errors: anything else.

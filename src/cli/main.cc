@@ -2,17 +2,16 @@
 #include <fcntl.h>
 #include <signal.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <iostream>
-#include <memory>
 #include <string>
 #include <vector>
 
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
+
+#include <kvasir/version.h>
 
 #include "base/temporaries.h"
 #include "cli/cli.h"
@@ -70,53 +69,17 @@ int output_done(int code) {
   return report({Error::io, "the output could not be written", "stdout", "a place with free space"});
 }
 
-// CLI11 takes the word after "--flag=" for the value; an empty one is an empty value.
-std::vector<std::string> with_empty_values(const std::vector<std::string>& args, const Flags& flags) {
-  std::vector<std::string> out;
-  for (const std::string& arg : args) {
-    const bool empty = arg.ends_with('=') && flags.takes_value(arg.substr(0, arg.size() - 1));
-    out.push_back(empty ? arg.substr(0, arg.size() - 1) : arg);
-    if (empty) out.emplace_back();
-  }
-  return out;
-}
-
-// In our words. What CLI11 says begins with the name of the flag.
-Error in_our_words(const CLI::ParseError& e, const Flags& flags) {
-  const std::string help = fmt::format("kvasir {} --help", flags.app().get_name());
-  const std::string text = e.what();
-  std::string name = text.substr(0, text.find_first_of(": "));
-  if (dynamic_cast<const CLI::RequiredError*>(&e) != nullptr)
-    return {Error::bad_argument, "nothing is given", name, help};
-  if (!name.starts_with('-')) name = (name.size() > 1 ? "--" : "-") + name;  // of a toggle it says the bare name
-  if (dynamic_cast<const CLI::ArgumentMismatch*>(&e) == nullptr) return {Error::bad_argument, text, "arguments", help};
-  const bool value = flags.takes_value(name);
-  return {Error::bad_argument, value ? "a value is missing" : "it takes no value", flags.shown(name), help};
-}
-
 // The command that was asked for, and the others for the list of them.
 struct Commands {
-  CLI::App app{"Kvasir: an LLM inference engine built around its KV cache.", "kvasir"};
+  CommandLine line{
+      "kvasir", "Kvasir: an LLM inference engine built around its KV cache.", kVersion,
+      "Examples:\n  kvasir run tales -p \"Once upon a time\" -n 64 --stats\n  kvasir verify tales --count 4 -n 32\n"
+      "Each command explains itself: kvasir COMMAND --help. For programs: kvasir --flags, every flag as JSON."};
   std::vector<Run> runs{commands().size()};
-  std::vector<std::unique_ptr<Flags>> flags;
 
   Commands() {
-    app.require_subcommand(1);
-    app.set_version_flag("--version", KVASIR_VERSION);
-    app.footer(
-        "Examples:\n  kvasir run tales -p \"Once upon a time\" -n 64 --stats\n  kvasir verify tales --count 4 -n 32\n"
-        "Each command explains itself: kvasir COMMAND --help. For programs: kvasir --flags, every flag as JSON.");
-    for (size_t i = 0; i < runs.size(); ++i) {
-      CLI::App* sub = app.add_subcommand(commands()[i]->name, commands()[i]->summary)->allow_extras();
-      flags.push_back(std::make_unique<Flags>(*sub));
-      commands()[i]->add(*flags.back(), &runs[i]);
-    }
-  }
-
-  nlohmann::json describe() const {
-    nlohmann::json list = nlohmann::json::array();
-    for (const auto& of : flags) list.push_back(of->describe());
-    return {{"commands", list}};
+    for (size_t i = 0; i < runs.size(); ++i)
+      commands()[i]->add(line.add_command(commands()[i]->name, commands()[i]->summary), &runs[i]);
   }
 };
 
@@ -126,29 +89,20 @@ int run_command(Flags& flags, const Run& run) {
   return code ? output_done(*code) : report(code.error());
 }
 
-int main_with(std::vector<std::string> args) {
+int main_with(const std::vector<std::string>& args) {
   Commands all;
   if (args[0] == "--flags") {
     if (args.size() > 1) return report({Error::bad_argument, "it stands alone", "--flags", "kvasir --flags"});
-    print_json(all.describe());
+    print_json(all.line.describe());
     return output_done(kOk);
   }
   size_t asked = 0;
   for (size_t i = 0; i < all.runs.size(); ++i)
     if (args[0] == commands()[i]->name) asked = i;
-  Flags& flags = *all.flags[asked];
-  args = with_empty_values(args, flags);
-  std::reverse(args.begin(), args.end());
-  try {
-    all.app.parse(args);
-  } catch (const CLI::CallForHelp& e) {
-    return output_done(all.app.exit(e));
-  } catch (const CLI::CallForVersion& e) {
-    return output_done(all.app.exit(e));
-  } catch (const CLI::ParseError& e) {
-    return report(in_our_words(e, flags));
-  }
-  return run_command(flags, all.runs[asked]);
+  const auto answered = all.line.cut(args, asked);
+  if (!answered) return report(answered.error());
+  if (*answered) return output_done(kOk);
+  return run_command(all.line.flags(asked), all.runs[asked]);
 }
 
 }  // namespace

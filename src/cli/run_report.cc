@@ -47,21 +47,21 @@ void print_stats(const Generation& g, const SamplingParams& p) {
   if (p.temperature > 0) fmt::print(stderr, "seed        {}\n", p.seed);
 }
 
-nlohmann::json run_json(const Generation& g, const SamplingParams& p) {
-  nlohmann::json json{{"text", g.text},
-                      {"tokens", g.tokens},
-                      {"prompt_tokens", g.prompt_tokens},
-                      {"cached_tokens", g.cached_tokens},
-                      {"differs", g.differs},
-                      {"generated_tokens", g.tokens.size()},
-                      {"recomputed", g.recomputed},
-                      {"waited", g.waited},
-                      {"guessed", g.guessed},
-                      {"accepted", g.accepted},
-                      {"stop_reason", stop_reason_name(g.stop_reason)},
-                      {"receipt", g.receipt},
-                      {"seed", p.seed},
-                      {"stats", to_json(g.stats)}};
+Json run_json(const Generation& g, const SamplingParams& p) {
+  Json json{{"text", g.text},
+            {"tokens", g.tokens},
+            {"prompt_tokens", g.prompt_tokens},
+            {"cached_tokens", g.cached_tokens},
+            {"differs", g.differs},
+            {"generated_tokens", g.tokens.size()},
+            {"recomputed", g.recomputed},
+            {"waited", g.waited},
+            {"guessed", g.guessed},
+            {"accepted", g.accepted},
+            {"stop_reason", std::string(stop_reason_name(g.stop_reason))},
+            {"receipt", g.receipt},
+            {"seed", p.seed},
+            {"stats", to_json(g.stats)}};
   return json;
 }
 

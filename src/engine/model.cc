@@ -11,6 +11,7 @@
 
 #include "arch/network.h"
 #include "base/budget.h"
+#include "base/quote.h"
 #include "base/rss.h"
 #include "base/system.h"
 #include "cache/block_pool.h"
@@ -18,7 +19,6 @@
 #include "engine/memory_plan.h"
 #include "engine/model_files.h"
 #include "format/gguf.h"
-#include "format/strict_json.h"
 
 namespace kvasir {
 namespace fs = std::filesystem;

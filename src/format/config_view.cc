@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "base/files.h"
+#include "base/quote.h"
 #include "format/strict_json.h"
 
 namespace kvasir {

@@ -8,8 +8,8 @@
 
 #include <fmt/format.h>
 
+#include "base/quote.h"
 #include "format/gguf.h"
-#include "format/strict_json.h"
 
 namespace kvasir {
 namespace {

@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "format/strict_json.h"
+#include "base/quote.h"
 
 namespace kvasir {
 namespace {

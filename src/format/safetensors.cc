@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "base/quote.h"
 #include "format/strict_json.h"
 
 namespace kvasir {

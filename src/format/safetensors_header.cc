@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "base/quote.h"
 #include "format/safetensors.h"
 #include "format/strict_json.h"
 

@@ -8,6 +8,8 @@
 
 #include <fmt/format.h>
 
+#include "base/quote.h"
+
 namespace kvasir {
 namespace {
 
@@ -89,19 +91,6 @@ Result<Json> parse_strict_json(std::string_view text, const std::string& where) 
   } catch (const std::exception& e) {  // out of memory
     return fail(Error::no_room, fmt::format("cannot read the JSON: {}", e.what()), where);
   }
-}
-
-std::string in_quotes(std::string_view text) {
-  constexpr size_t kLongest = 80;
-  std::string out = "\"";
-  for (const char c : text.substr(0, kLongest)) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte < 0x20 || byte == 0x7f)
-      out += fmt::format("\\x{:02x}", byte);
-    else
-      out += c;
-  }
-  return out + (text.size() > kLongest ? "...\"" : "\"");
 }
 
 }  // namespace kvasir

@@ -1,5 +1,5 @@
 // JSON read strictly: no duplicate keys, no trailing bytes, no NaN, bounded depth. Only .cc files of this folder
-// include this, so that nobody else compiles the JSON library.
+// include this: it compiles the JSON library.
 #pragma once
 
 #include <string>
@@ -19,8 +19,5 @@ Result<nlohmann::json> parse_strict_json(std::string_view text, const std::strin
 /// Feeds a SAX handler; true when the whole text was one JSON value. A NUL byte is refused here, because the JSON
 /// library takes it for the end of the text.
 bool feed_strict_json(std::string_view text, nlohmann::json_sax<nlohmann::json>& handler);
-
-/// In double quotes, control characters escaped, cut at 80 bytes: safe to print in an error.
-std::string in_quotes(std::string_view text);
 
 }  // namespace kvasir

@@ -11,8 +11,8 @@
 #include <fmt/format.h>
 
 #include "base/buffer.h"
+#include "base/quote.h"
 #include "format/streamed_weights.h"
-#include "format/strict_json.h"
 
 namespace kvasir {
 namespace {

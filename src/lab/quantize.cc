@@ -11,9 +11,9 @@
 #include <kvasir/model.h>
 
 #include "base/float_env.h"
+#include "base/quote.h"
 #include "base/system.h"
 #include "base/thread_pool.h"
-#include "format/strict_json.h"
 #include "lab/quantize_plan.h"
 
 namespace kvasir {

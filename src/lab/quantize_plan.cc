@@ -8,9 +8,9 @@
 #include <fmt/format.h>
 
 #include "arch/family.h"
+#include "base/quote.h"
 #include "engine/model_files.h"
 #include "format/gguf.h"
-#include "format/strict_json.h"
 #include "lab/quantize_types.h"
 #include "token/files/gguf_vocab.h"
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include <kvasir/result.h>
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 
 namespace kvasir {
 
