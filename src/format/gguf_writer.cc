@@ -16,7 +16,7 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little);
 
-constexpr uint32_t kVersion = 3;
+constexpr uint32_t kGgufVersion = 3;
 constexpr uint64_t kAlignment = 32;   // the format's default, which needs no entry
 constexpr size_t kMaxRank = 4;        // GGML_MAX_DIMS
 constexpr size_t kMaxNameBytes = 63;  // GGML_MAX_NAME with its zero: ggml's reader refuses longer ones
@@ -133,7 +133,7 @@ Result<void> GgufWriter::create(const std::filesystem::path& path, const GgufEnt
                   path_);
 
   std::string header = "GGUF";
-  put(header, kVersion);
+  put(header, kGgufVersion);
   put<uint64_t>(header, tensors.size());
   put<uint64_t>(header, entries.keys_.size());
   header += entries.bytes_;

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include <kvasir/result.h>
-#include <nlohmann/json_fwd.hpp>
+#include <nlohmann/json.hpp>
 
 namespace kvasir {
 
