@@ -8,6 +8,7 @@
 
 #include <kvasir/engine.h>
 #include <kvasir/plan.h>
+#include <kvasir/version.h>
 
 namespace kvasir {
 
@@ -44,7 +45,7 @@ struct BenchReport {
 /// Each test runs once untimed, then `repeats` times in the same sessions, taken back to `depth` in between: as in
 /// llama-bench, memory is there and warm. What growing costs, measure_steps shows.
 /// Errors: the verification failed ("speeds are not shown"), lengths that do not fit the context.
-Result<BenchReport> bench(const std::shared_ptr<const Model>& model, const BenchOptions& options);
+KVASIR_API Result<BenchReport> bench(const std::shared_ptr<const Model>& model, const BenchOptions& options);
 
 /// One decode step at each position from 1 to `positions`, with one layout.
 struct StepSeries {
@@ -55,8 +56,8 @@ struct StepSeries {
 };
 
 /// Feeds one token at a time, `repeats` times, and keeps each position's median.
-Result<StepSeries> measure_steps(const std::shared_ptr<const Model>& model, const SessionOptions& session, int threads,
-                                 int positions, int repeats);
+KVASIR_API Result<StepSeries> measure_steps(const std::shared_ptr<const Model>& model, const SessionOptions& session,
+                                            int threads, int positions, int repeats);
 
 struct PrefixOptions {
   int shared = 2048, suffix = 16;  ///< tokens that texts begin with, and that follow
@@ -82,6 +83,6 @@ struct PrefixReport {
 /// The ways alternate in every repeat, each with tokens of its own, after one that is not timed: the pool then has the
 /// memory. Errors: lengths that do not fit the context; a
 /// receipt that differs from the cold one, after which no time is told.
-Result<PrefixReport> bench_prefix(const std::shared_ptr<const Model>& model, const PrefixOptions& options);
+KVASIR_API Result<PrefixReport> bench_prefix(const std::shared_ptr<const Model>& model, const PrefixOptions& options);
 
 }  // namespace kvasir

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <kvasir/result.h>
+#include <kvasir/version.h>
 
 namespace kvasir {
 
@@ -20,11 +21,11 @@ enum class WeightsMode {
 };
 
 /// Every mode, in the order of the enum.
-std::span<const WeightsMode> weights_modes();
+KVASIR_API std::span<const WeightsMode> weights_modes();
 /// "auto", "resident", "mapped" or "streamed".
-std::string_view weights_mode_name(WeightsMode mode);
+KVASIR_API std::string_view weights_mode_name(WeightsMode mode);
 /// The mode of a name. Errors: an unknown name (bad_argument), with the list of known ones.
-Result<WeightsMode> parse_weights_mode(std::string_view name);
+KVASIR_API Result<WeightsMode> parse_weights_mode(std::string_view name);
 
 namespace catalog {
 
@@ -60,18 +61,18 @@ struct FamilyEntry {
   std::vector<std::string> model_types;  ///< values of config.json's "model_type"
 };
 
-std::span<const LayoutEntry> layouts();
+KVASIR_API std::span<const LayoutEntry> layouts();
 /// From wide to narrow.
-std::span<const KvTypeEntry> kv_types();
-std::span<const WeightTypeEntry> weight_types();
-std::span<const FamilyEntry> families();
+KVASIR_API std::span<const KvTypeEntry> kv_types();
+KVASIR_API std::span<const WeightTypeEntry> weight_types();
+KVASIR_API std::span<const FamilyEntry> families();
 
 /// An entry by its name. Errors: an unknown name (bad_argument), with the list of known ones.
-Result<LayoutEntry> find_layout(std::string_view name);
+KVASIR_API Result<LayoutEntry> find_layout(std::string_view name);
 /// The same; safetensors' spelling ("F16") of a type is known too.
-Result<KvTypeEntry> find_kv_type(std::string_view name);
+KVASIR_API Result<KvTypeEntry> find_kv_type(std::string_view name);
 /// The same; the spellings of safetensors and of config.json ("float16") are known too.
-Result<WeightTypeEntry> find_weight_type(std::string_view name);
+KVASIR_API Result<WeightTypeEntry> find_weight_type(std::string_view name);
 
 }  // namespace catalog
 }  // namespace kvasir

@@ -13,6 +13,7 @@
 #include <kvasir/kv_cache.h>
 #include <kvasir/model.h>
 #include <kvasir/result.h>
+#include <kvasir/version.h>
 
 namespace kvasir {
 
@@ -71,7 +72,7 @@ struct Reuse {
 };
 
 /// One sequence: its tokens, its cache, its position. Move-only; used by one thread at a time.
-class Session {
+class KVASIR_API Session {
  public:
   Session(Session&&) noexcept;
   Session& operator=(Session&&) noexcept;
@@ -149,7 +150,7 @@ using PassOutput = std::vector<FeedOutput>;  ///< [feeds]
 enum class Pooling { mean, last };
 
 /// Used by one thread at a time; sessions belong to the engine's model, not to the engine.
-class Engine {
+class KVASIR_API Engine {
  public:
   static Result<std::unique_ptr<Engine>> create(std::shared_ptr<const Model> model, const EngineOptions& options = {});
   ~Engine();

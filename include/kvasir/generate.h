@@ -11,6 +11,7 @@
 
 #include <kvasir/engine.h>
 #include <kvasir/sampling.h>
+#include <kvasir/version.h>
 
 namespace kvasir {
 
@@ -34,7 +35,7 @@ enum class OnFull { stop, recompute };
 /// context, the caller.
 enum class StopReason { eos, stop, length, cancelled };
 /// As the enum spells it.
-std::string_view stop_reason_name(StopReason reason);
+KVASIR_API std::string_view stop_reason_name(StopReason reason);
 
 /// The news of one pass.
 struct Event {
@@ -104,7 +105,7 @@ struct Generation {
 ///       engine.pass({&feed, 1}, &out);            // with the feeds of other sequences
 ///       event = generator.take(out[0].logits);
 ///     }
-class Generator {
+class KVASIR_API Generator {
  public:
   /// `text` is all that comes before the first generated token, what a session holds of it included. `choice` tells
   /// parallel continuations of one text apart. Errors: an empty text, an id that the model does not know, an option out
@@ -151,14 +152,15 @@ class Generator {
 /// so that a fork, a snapshot and the text agree (Generator::take). The prompt may be empty where the session is not.
 /// Errors: an empty text, one that does not fit the context (refused before the forward pass, with both numbers), an
 /// option out of range.
-Result<Generation> generate(Engine& engine, Session& session, std::span<const int> prompt,
-                            const GenerateOptions& options);
+KVASIR_API Result<Generation> generate(Engine& engine, Session& session, std::span<const int> prompt,
+                                       const GenerateOptions& options);
 
 /// `samples` continuations of one prompt, side by side in forks of the session: the i-th is what sampling with choice i
 /// gives, and the session goes on as the first. Layout paged holds the prompt once. Where there is no room for all,
 /// some wait. Errors: those of generate(), no memory for a fork or for one sample alone.
-Result<std::vector<Generation>> generate_samples(Engine& engine, Session& session, std::span<const int> prompt,
-                                                 int samples, const GenerateOptions& options);
+KVASIR_API Result<std::vector<Generation>> generate_samples(Engine& engine, Session& session,
+                                                            std::span<const int> prompt, int samples,
+                                                            const GenerateOptions& options);
 
 using OnDone = std::function<void(size_t prompt, Result<Generation>&& done)>;
 /// Each prompt in a session of its own, up to `batch` in the same passes, or as many as the memory has room for; the
@@ -166,11 +168,12 @@ using OnDone = std::function<void(size_t prompt, Result<Generation>&& done)>;
 /// until another is done, and is computed anew. Each gives what it gives alone, in the order of `on_done`, or the error
 /// that it meets alone: those that no pass is needed for are told first. Events carry the index of the prompt. Errors:
 /// a bad parameter, no room for the first session; then nothing has been told.
-Result<void> generate_batch(Engine& engine, const SessionOptions& session, std::span<const std::vector<int>> prompts,
-                            int batch, const GenerateOptions& options, const OnDone& on_done);
+KVASIR_API Result<void> generate_batch(Engine& engine, const SessionOptions& session,
+                                       std::span<const std::vector<int>> prompts, int batch,
+                                       const GenerateOptions& options, const OnDone& on_done);
 
 /// The proof of what a generation computed: an XXH3-128 chain over the setting, the prompt and every logits row.
-class Receipt {
+class KVASIR_API Receipt {
  public:
   /// Fails when the fingerprint cannot be computed.
   static Result<Receipt> start(const Model& model, const CacheStats& cache, std::span<const int> prompt);

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include <kvasir/result.h>
+#include <kvasir/version.h>
 
 namespace kvasir {
 
@@ -23,7 +24,7 @@ struct Codec;
 ///  - clear() sets the length to 0 and keeps the capacity.
 /// Thread safety: growth happens on one thread before the parallel part; concurrent reads and writes of distinct rows
 /// are fine while nothing grows.
-class KVCache {
+class KVASIR_API KVCache {
  public:
   static constexpr int kInitialCap = 64;
 

@@ -12,6 +12,7 @@
 #include <kvasir/result.h>
 #include <kvasir/sampling.h>
 #include <kvasir/tokenizer.h>
+#include <kvasir/version.h>
 
 namespace kvasir {
 
@@ -53,7 +54,7 @@ struct ModelInfo {
   std::vector<Ignored> ignored;  ///< what its files hold and Kvasir does not use
 };
 
-class Model {
+class KVASIR_API Model {
  public:
   /// Opens a Hugging Face folder, a .gguf (any part of a split one), a llama2.c .bin, or a model that ships with
   /// Kvasir, by name ("tales"). Errors: a missing or hostile file, an architecture or type that is not supported; the
@@ -103,10 +104,10 @@ class Model {
 };
 
 /// The tokenizer alone, of a model (by path or name) or of a tokenizer file: tokenizer.json, tokenizer.model, .gguf.
-Result<std::shared_ptr<const Tokenizer>> open_tokenizer(const std::string& name_or_path);
+KVASIR_API Result<std::shared_ptr<const Tokenizer>> open_tokenizer(const std::string& name_or_path);
 
 /// The path of a model given by path or by name. Names are looked for in $KVASIR_MODELS, beside the program
 /// (models, ../models) and in ../share/kvasir/models.
-Result<std::string> find_model(const std::string& name_or_path);
+KVASIR_API Result<std::string> find_model(const std::string& name_or_path);
 
 }  // namespace kvasir

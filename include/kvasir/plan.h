@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <kvasir/engine.h>
+#include <kvasir/version.h>
 
 namespace kvasir {
 
@@ -61,7 +62,7 @@ struct PlanReport {
 };
 
 /// Errors: an architecture that is not supported (named), a bad config, a context above the model's limit.
-Result<PlanReport> plan(const PlanRequest& request);
+KVASIR_API Result<PlanReport> plan(const PlanRequest& request);
 
 /// What this machine reaches, a second.
 struct Rates {
@@ -73,11 +74,11 @@ struct Rates {
 
 /// Measured now with `threads` threads (0: the default) in about half a second, the disk with `file`, where one is
 /// given. Errors: a thread count out of range, no memory.
-Result<Rates> measure_rates(int threads, const std::string& file = {});
+KVASIR_API Result<Rates> measure_rates(int threads, const std::string& file = {});
 /// Tokens a second that memory allows one sequence of `chat` positions, weights resident.
-double decode_limit(const PlanReport& report, const Rates& rates);
+KVASIR_API double decode_limit(const PlanReport& report, const Rates& rates);
 /// The same for a way to hold the weights: a streamed model waits for the slower of memory and disk. None: no rate of
 /// the disk.
-std::optional<double> decode_limit(const WeightChoice& choice, const PlanReport& report, const Rates& rates);
+KVASIR_API std::optional<double> decode_limit(const WeightChoice& choice, const PlanReport& report, const Rates& rates);
 
 }  // namespace kvasir

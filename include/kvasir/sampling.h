@@ -14,6 +14,7 @@
 #include <vector>
 
 #include <kvasir/result.h>
+#include <kvasir/version.h>
 
 namespace kvasir {
 
@@ -47,7 +48,7 @@ struct SamplingParams {
 };
 
 /// What may come next, decided from outside: a grammar, a list of choices. One object follows one sequence.
-class Constraint {
+class KVASIR_API Constraint {
  public:
   virtual ~Constraint();
   /// Sets bit `id` (of word id / 64) for every token that may come next; all bits are zero at the call. The mask has a
@@ -72,10 +73,11 @@ struct SampleContext {
 
 /// The token that these logits and parameters choose: the same on every machine. Errors: no logits or one that is not
 /// finite, a bias for an id outside the row, an unknown sampler, nothing that may come next.
-Result<int> sample(std::span<const float> logits, const SamplingParams& params, const SampleContext& context = {});
+KVASIR_API Result<int> sample(std::span<const float> logits, const SamplingParams& params,
+                              const SampleContext& context = {});
 
 /// Checks ranges and names. Errors: the parameter, its value and what is allowed.
-Result<void> check_sampling(const SamplingParams& params);
+KVASIR_API Result<void> check_sampling(const SamplingParams& params);
 
 /// The natural logarithm of a token's probability, and the likeliest tokens with theirs.
 struct TokenLogprob {
@@ -86,7 +88,7 @@ struct TokenLogprob {
 
 /// Log probabilities by the softmax of the raw row, before any sampler. Requires: `id` is inside the row, all logits
 /// are finite. `top_n` is cut to the row's length.
-TokenLogprob logprobs_of(std::span<const float> logits, int id, size_t top_n);
+KVASIR_API TokenLogprob logprobs_of(std::span<const float> logits, int id, size_t top_n);
 
 /// A number that a sampler reads.
 struct SamplerParam {
@@ -100,9 +102,9 @@ struct SamplerParam {
 };
 
 /// The parameter's value in `params`.
-double value_of(const SamplingParams& params, const SamplerParam& param);
+KVASIR_API double value_of(const SamplingParams& params, const SamplerParam& param);
 /// Requires: value is in the parameter's range.
-void set_value(SamplingParams& params, const SamplerParam& param, double value);
+KVASIR_API void set_value(SamplingParams& params, const SamplerParam& param, double value);
 
 struct SamplerInfo {
   std::string_view name;
@@ -111,6 +113,6 @@ struct SamplerInfo {
 };
 
 /// All samplers, in the order in which they run where SamplingParams::samplers is empty.
-std::span<const SamplerInfo> samplers();
+KVASIR_API std::span<const SamplerInfo> samplers();
 
 }  // namespace kvasir

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include <kvasir/result.h>
+#include <kvasir/version.h>
 
 namespace kvasir {
 
@@ -27,10 +28,10 @@ struct Ignored {
 
 /// One line for a user: the noted ones by reason, "not used: vision_tower.a and 311 more (vision tower)"; empty when
 /// none is noted.
-std::string note_of(std::span<const Ignored> ignored);
+KVASIR_API std::string note_of(std::span<const Ignored> ignored);
 
 /// An immutable tokenizer. Every method is const and may be called from many threads at once.
-class Tokenizer {
+class KVASIR_API Tokenizer {
  public:
   /// Reads a Hugging Face `tokenizer.json` that holds a BPE model, byte-level (GPT-2, Llama 3, Qwen) or with U+2581 for
   /// a space and byte fallback (Llama 2, Mistral, Phi-3). Anything in the file that would change ids and is not
@@ -115,7 +116,7 @@ class Tokenizer {
 /// Turns ids into printable text one at a time: what it returns is always whole, valid UTF-8. It may start in mid-text,
 /// so a space at its start is kept; the encoder's own after BOS or another added token is dropped as in `decode`. Not
 /// thread-safe: one per stream.
-class StreamDecoder {
+class KVASIR_API StreamDecoder {
  public:
   explicit StreamDecoder(std::shared_ptr<const Tokenizer> tokenizer);
 
@@ -136,9 +137,10 @@ class StreamDecoder {
 /// of the whole text where that begins with `before`. Where it does not (a model may spell a text in other tokens than
 /// the encoder would, or a token would reach over the seam), they are those that `text` has in the middle of some other
 /// text. An empty `before` is the start of a text, with its first token. Errors: those of Tokenizer::encode.
-Result<std::vector<int>> encode_after(const Tokenizer& tokenizer, std::span<const int> before, std::string_view text);
+KVASIR_API Result<std::vector<int>> encode_after(const Tokenizer& tokenizer, std::span<const int> before,
+                                                 std::string_view text);
 
 /// The text of `ids` for a reader: whole characters, no control tokens.
-std::string visible_text(const std::shared_ptr<const Tokenizer>& tokenizer, std::span<const int> ids);
+KVASIR_API std::string visible_text(const std::shared_ptr<const Tokenizer>& tokenizer, std::span<const int> ids);
 
 }  // namespace kvasir

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <kvasir/engine.h>
+#include <kvasir/version.h>
 
 namespace kvasir {
 
@@ -30,7 +31,7 @@ struct VerifyOptions {
 
 /// One way to compute, compared with the reference: layout none, one thread, whole prompts, one sequence, of the same
 /// KV type and window.
-struct VerifyCase {
+struct KVASIR_API VerifyCase {
   std::string layout = {};
   int threads = 0, chunk = 0, batch = 0;  ///< chunk 0: whole prompts
   std::string act = {};                   ///< "fork", "truncate", ...; empty: the prompts are continued
@@ -56,6 +57,6 @@ struct VerifyReport {
 /// Errors: no prompts, an unknown layout, a prompt and its tokens that do not fit the context, a case that could not
 /// run at all. A case that recomputes a layout without memory in small chunks costs the square of the text, so those
 /// cases take a tenth of the prompts (at least one); compared_logits says how much each case compared.
-Result<VerifyReport> verify(const std::shared_ptr<const Model>& model, const VerifyOptions& options);
+KVASIR_API Result<VerifyReport> verify(const std::shared_ptr<const Model>& model, const VerifyOptions& options);
 
 }  // namespace kvasir
