@@ -8,7 +8,7 @@ import re
 import sys
 
 TYPE = re.compile(r'^(?:class|struct) (?!KVASIR_API )(\w+)[^;]*\{$')
-MEMBER = re.compile(r'^  (?:virtual\b.*|(?!friend|return|using|/)[^=(]*\w\([^{}]*\)(?: const)?(?: noexcept)?;.*)$')
+MEMBER = re.compile(r'^  (?:virtual\b.*|(?!friend|return|using)[^=(/]*\w\([^{}]*\)(?: const)?(?: noexcept)?;.*)$')
 FUNCTION = re.compile(r'^(?!KVASIR_API|inline|constexpr|using|template|class|struct|enum|return|friend)[A-Za-z_:][\w:<>,&* ]* [*&]?(\w+)\(')
 
 
