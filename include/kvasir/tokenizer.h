@@ -17,8 +17,6 @@
 
 namespace kvasir {
 
-class TokenModel;
-
 /// A part of a model's files that Kvasir does not use, and why.
 struct Ignored {
   std::string name;    ///< a tensor, or a key with its file: "config.json: use_cache"
@@ -55,10 +53,6 @@ class KVASIR_API Tokenizer {
   /// contradicts the tokenizer, or would change ids and is not understood, is refused by its name.
   static Result<std::shared_ptr<const Tokenizer>> from_folder(const std::filesystem::path& folder);
 
-  /// Over what another reader (GGUF's) has made. `turn_end_is_named`: end_of_turn() stays empty. Requires: not null.
-  static std::shared_ptr<const Tokenizer> from_model(std::unique_ptr<const TokenModel> model,
-                                                     std::vector<Ignored> ignored = {}, bool turn_end_is_named = false);
-
   ~Tokenizer();
   Tokenizer(const Tokenizer&) = delete;
   Tokenizer& operator=(const Tokenizer&) = delete;
@@ -94,23 +88,20 @@ class KVASIR_API Tokenizer {
   bool is_added(int id) const;
   /// The added tokens that end a turn of a chat by their texts ("<|im_end|>"), ascending. Empty where the file itself
   /// names the token that does.
-  const std::vector<int>& end_of_turn() const { return end_of_turn_; }
+  const std::vector<int>& end_of_turn() const;
   /// Parts of the tokenizer's files that Kvasir does not use.
-  const std::vector<Ignored>& ignored() const { return ignored_; }
+  const std::vector<Ignored>& ignored() const;
   /// The id of a piece in the vocabulary's own spelling ("Ġthe"), added tokens included.
   std::optional<int> find(std::string_view piece) const;
   /// The vocabulary's own spelling; empty for an id that it lacks.
   std::string piece(int id) const;
-  /// For writers of other formats (src/token/model.h).
-  const TokenModel& model() const { return *model_; }
+
+  struct Impl;  ///< the library's own
+  explicit Tokenizer(std::unique_ptr<const Impl> impl);
+  const Impl& impl() const { return *impl_; }
 
  private:
-  friend class StreamDecoder;
-  Tokenizer(std::unique_ptr<const TokenModel> model, std::vector<Ignored> ignored, bool turn_end_is_named);
-
-  std::unique_ptr<const TokenModel> model_;
-  std::vector<Ignored> ignored_;
-  std::vector<int> end_of_turn_;
+  std::unique_ptr<const Impl> impl_;
 };
 
 /// Turns ids into printable text one at a time: what it returns is always whole, valid UTF-8. It may start in mid-text,

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "token/files/gguf_vocab.h"
+#include "token/tokenizer_impl.h"
 
 namespace kvasir {
 namespace {
@@ -191,7 +192,7 @@ Result<std::shared_ptr<const Tokenizer>> open_gguf_tokenizer(const std::filesyst
     KVASIR_TRY(std::unique_ptr<const TokenModel> model, read_model(file.metadata));
     KVASIR_TRY(std::vector<Ignored> ignored, unused_tokenizer_keys(file.metadata));
     KVASIR_TRY(const auto eot, id(file.metadata, "eot_token_id"));
-    return Tokenizer::from_model(std::move(model), std::move(ignored), eot.has_value());
+    return make_tokenizer(std::move(model), std::move(ignored), eot.has_value());
   };
   auto tokenizer = read();
   if (!tokenizer) return fail(tokenizer.error().kind, tokenizer.error().what, path.string(), tokenizer.error().hint);

@@ -13,6 +13,7 @@
 #include "format/gguf.h"
 #include "lab/quantize_types.h"
 #include "token/files/gguf_vocab.h"
+#include "token/tokenizer_impl.h"
 
 namespace kvasir {
 namespace fs = std::filesystem;
@@ -202,7 +203,7 @@ class FolderPlanner {
       return {};
     }
     KVASIR_TRY(const auto tokenizer, open_tokenizer_file(file, config_.vocab));
-    auto owned = gguf_vocab_of(tokenizer->model(), config_.vocab, names_->arch);
+    auto owned = gguf_vocab_of(model_of(*tokenizer), config_.vocab, names_->arch);
     if (!owned)
       return fail(owned.error().kind, owned.error().what, vocabulary_file(file).string(),
                   "another file of the same vocabulary as QuantizeOptions::tokenizer, or "

@@ -1,5 +1,6 @@
 // Hand-made vocabularies: merging by score and by rank, pieces of every kind, spaces, and what decoding drops.
 #include "token/spm.h"
+#include "token/tokenizer_impl.h"
 
 #include <gmock/gmock.h>
 #include <kvasir/tokenizer.h>
@@ -32,7 +33,7 @@ SpmParts parts_of(const std::vector<Piece>& pieces) {
 std::shared_ptr<const Tokenizer> tokenizer_of(SpmParts parts) {
   auto model = SpmModel::make(std::move(parts));
   EXPECT_TRUE(model) << model.error().message();
-  return Tokenizer::from_model(std::move(*model));
+  return make_tokenizer(std::move(*model));
 }
 
 Ids encode(const Tokenizer& tokenizer, std::string_view text) {

@@ -1,7 +1,7 @@
 // Bytes of tokens in, whole UTF-8 characters out.
 #include <kvasir/tokenizer.h>
 
-#include "token/model.h"
+#include "token/tokenizer_impl.h"
 #include "token/utf8.h"
 
 namespace kvasir {
@@ -15,7 +15,7 @@ StreamDecoder::StreamDecoder(std::shared_ptr<const Tokenizer> tokenizer)
     : tokenizer_(std::move(tokenizer)), previous_(TokenModel::kMidText) {}
 
 std::string StreamDecoder::push(int id) {
-  pending_ += tokenizer_->model_->text_after(previous_, id);
+  pending_ += model_of(*tokenizer_).text_after(previous_, id);
   previous_ = id;
   std::string whole;
   std::string_view rest = pending_;

@@ -14,6 +14,7 @@
 #include "token/guarded.h"
 #include "token/model.h"
 #include "token/spm.h"
+#include "token/tokenizer_impl.h"
 
 namespace kvasir {
 namespace {
@@ -47,19 +48,20 @@ Result<ModelPtr> from_spm_parts(Result<SpmParts> parts) {
   return SpmModel::make(std::move(*parts));
 }
 
-std::shared_ptr<const Tokenizer> alone(ModelPtr model) { return Tokenizer::from_model(std::move(model)); }
+std::shared_ptr<const Tokenizer> alone(ModelPtr model) { return make_tokenizer(std::move(model)); }
 
 }  // namespace
 
-Tokenizer::Tokenizer(std::unique_ptr<const TokenModel> model, std::vector<Ignored> ignored, bool turn_end_is_named)
-    : model_(std::move(model)), ignored_(std::move(ignored)) {
-  if (!turn_end_is_named) end_of_turn_ = end_of_turn_ids(*model_);
-}
+Tokenizer::Tokenizer(std::unique_ptr<const Impl> impl) : impl_(std::move(impl)) {}
 Tokenizer::~Tokenizer() = default;
 
-std::shared_ptr<const Tokenizer> Tokenizer::from_model(std::unique_ptr<const TokenModel> model,
-                                                       std::vector<Ignored> ignored, bool turn_end_is_named) {
-  return std::shared_ptr<const Tokenizer>(new Tokenizer(std::move(model), std::move(ignored), turn_end_is_named));
+std::shared_ptr<const Tokenizer> make_tokenizer(std::unique_ptr<const TokenModel> model, std::vector<Ignored> ignored,
+                                                bool turn_end_is_named) {
+  auto impl = std::make_unique<Tokenizer::Impl>();
+  if (!turn_end_is_named) impl->end_of_turn = end_of_turn_ids(*model);
+  impl->model = std::move(model);
+  impl->ignored = std::move(ignored);
+  return std::make_shared<const Tokenizer>(std::move(impl));
 }
 
 Result<std::shared_ptr<const Tokenizer>> Tokenizer::from_folder(const std::filesystem::path& folder) {
@@ -67,7 +69,7 @@ Result<std::shared_ptr<const Tokenizer>> Tokenizer::from_folder(const std::files
   if (!read)
     return fail(read.error().kind, read.error().what, read.error().where.empty() ? folder.string() : read.error().where,
                 read.error().hint);
-  return from_model(std::move(read->model), std::move(read->ignored));
+  return make_tokenizer(std::move(read->model), std::move(read->ignored));
 }
 
 Result<std::shared_ptr<const Tokenizer>> Tokenizer::from_json(const std::filesystem::path& tokenizer_json) {
@@ -92,7 +94,7 @@ Result<std::vector<int>> Tokenizer::encode(std::string_view text, bool add_bos) 
     return fail(Error::too_long, fmt::format("a text of {} bytes is over {}", text.size(), kMaxTextBytes), "text",
                 "give it in parts");
   }
-  return guarded([&] { return model_->encode(text, add_bos); });
+  return guarded([&] { return impl_->model->encode(text, add_bos); });
 }
 
 Result<std::string> Tokenizer::decode(std::span<const int> ids) const {
@@ -103,11 +105,11 @@ Result<std::string> Tokenizer::decode(std::span<const int> ids) const {
       if (id < 0 || id >= vocab_size()) {
         return fail(Error::bad_argument, fmt::format("token id {} is outside the vocabulary of {}", id, vocab_size()));
       }
-      if (!model_->vocabulary().has(id)) {
+      if (!impl_->model->vocabulary().has(id)) {
         return fail(Error::bad_argument,
                     fmt::format("token id {} has no piece in this vocabulary of {}", id, vocab_size()));
       }
-      text += model_->text_after(previous, id);
+      text += impl_->model->text_after(previous, id);
       previous = id;
     }
     return text;
@@ -115,15 +117,17 @@ Result<std::string> Tokenizer::decode(std::span<const int> ids) const {
 }
 
 std::string Tokenizer::token_text(int id) const {
-  return model_->vocabulary().has(id) ? model_->text(id) : std::string();
+  return impl_->model->vocabulary().has(id) ? impl_->model->text(id) : std::string();
 }
 
-int Tokenizer::vocab_size() const { return model_->vocabulary().size(); }
-std::optional<int> Tokenizer::bos() const { return model_->bos(); }
-std::optional<int> Tokenizer::unk() const { return model_->unk(); }
-bool Tokenizer::is_special(int id) const { return model_->is_special(id); }
-bool Tokenizer::is_added(int id) const { return model_->vocabulary().has(id) && model_->is_added(id); }
-std::optional<int> Tokenizer::find(std::string_view piece) const { return model_->vocabulary().find(piece); }
-std::string Tokenizer::piece(int id) const { return std::string(model_->vocabulary().piece(id)); }
+const std::vector<int>& Tokenizer::end_of_turn() const { return impl_->end_of_turn; }
+const std::vector<Ignored>& Tokenizer::ignored() const { return impl_->ignored; }
+int Tokenizer::vocab_size() const { return impl_->model->vocabulary().size(); }
+std::optional<int> Tokenizer::bos() const { return impl_->model->bos(); }
+std::optional<int> Tokenizer::unk() const { return impl_->model->unk(); }
+bool Tokenizer::is_special(int id) const { return impl_->model->is_special(id); }
+bool Tokenizer::is_added(int id) const { return impl_->model->vocabulary().has(id) && impl_->model->is_added(id); }
+std::optional<int> Tokenizer::find(std::string_view piece) const { return impl_->model->vocabulary().find(piece); }
+std::string Tokenizer::piece(int id) const { return std::string(impl_->model->vocabulary().piece(id)); }
 
 }  // namespace kvasir

@@ -5,12 +5,12 @@
 #include "format/llama2c.h"
 #include "format/safetensors.h"
 #include "format/uring_queue.h"
-#include "token/model.h"
+#include "token/tokenizer_impl.h"
 
 namespace kvasir {
 namespace {
 
-auto absent() { return fail("not in this build", "neon_receipts", "a GGUF file"); }
+auto absent() { return fail(Error::unsupported, "not in this build", "neon_receipts", "a GGUF file"); }
 
 }  // namespace
 
@@ -33,6 +33,8 @@ Result<std::shared_ptr<const Tokenizer>> Tokenizer::from_sentencepiece(const std
 Result<std::shared_ptr<const Tokenizer>> Tokenizer::from_llama2c(const std::filesystem::path&, int) { return absent(); }
 int Tokenizer::vocab_size() const { return 0; }
 std::string Tokenizer::piece(int) const { return {}; }
+const std::vector<int>& Tokenizer::end_of_turn() const { return impl_->end_of_turn; }
+const std::vector<Ignored>& Tokenizer::ignored() const { return impl_->ignored; }
 bool Tokenizer::is_added(int) const { return false; }
 Tokenizer::~Tokenizer() = default;
 

@@ -17,6 +17,7 @@
 #include "tests/support/gguf_bytes.h"
 #include "tests/support/gguf_models.h"
 #include "token/files/gguf_vocab.h"
+#include "token/tokenizer_impl.h"
 
 namespace kvasir {
 namespace {
@@ -306,10 +307,10 @@ TEST(RegressFalcon, AHalfIsCutBetweenItsBytesAsByTokenizerJson) {
   put(folder / "tokenizer.json", file.dump());
   const auto tokenizer = Tokenizer::from_json(folder / "tokenizer.json");
   ASSERT_TRUE(tokenizer) << message_of(tokenizer);
-  const auto owned = gguf_vocab_of((*tokenizer)->model(), 5, "falcon");
+  const auto owned = gguf_vocab_of(model_of(**tokenizer), 5, "falcon");
   ASSERT_TRUE(owned) << message_of(owned);
   EXPECT_EQ(owned->vocab.pre, "falcon");
-  const auto gguf = Tokenizer::from_model(std::move(*make_gguf_tokenizer(owned->vocab)));
+  const auto gguf = make_tokenizer(std::move(*make_gguf_tokenizer(owned->vocab)));
   for (const auto& one : {*tokenizer, gguf}) {
     EXPECT_THAT(*one->encode("\u00bd"), ElementsAre(0, 1));
     EXPECT_THAT(*one->encode("\u00a9"), ElementsAre(4));

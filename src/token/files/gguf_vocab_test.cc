@@ -9,6 +9,7 @@
 
 #include "tests/support/random_text.h"
 #include "token/byte_map.h"
+#include "token/tokenizer_impl.h"
 
 namespace kvasir {
 namespace {
@@ -22,7 +23,7 @@ using Ids = std::vector<int>;
 std::shared_ptr<const Tokenizer> make(const GgufVocab& vocab) {
   auto model = make_gguf_tokenizer(vocab);
   EXPECT_TRUE(model) << model.error().message();
-  return model ? Tokenizer::from_model(std::move(*model)) : nullptr;
+  return model ? make_tokenizer(std::move(*model)) : nullptr;
 }
 
 std::string refusal(const GgufVocab& vocab) {
