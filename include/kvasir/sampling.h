@@ -99,6 +99,7 @@ struct SamplerParam {
   bool whole;                      ///< only whole numbers are allowed
   double preset, least, greatest;  ///< the value where nothing is given, and the range, both inclusive
   Field field = {};
+  std::string_view needs = {};  ///< the parameter of the same sampler without which this one changes nothing
 };
 
 /// The parameter's value in `params`.

@@ -2,6 +2,7 @@
 #include "cli/flag_list.h"
 
 #include <kvasir/catalog.h>
+#include <kvasir/sampling.h>
 
 #include "lab/quantize.h"
 #include "lab/synth.h"
@@ -36,6 +37,12 @@ std::vector<std::string> quantize_type_choices() {
 std::vector<std::string> synth_type_choices() {
   const auto types = synth_types();
   return {types.begin(), types.end()};
+}
+
+std::vector<std::string> sampler_choices() {
+  std::vector<std::string> names;
+  for (const SamplerInfo& sampler : samplers()) names.emplace_back(sampler.name);
+  return names;
 }
 
 std::vector<std::string> on_full_choices() { return {"stop", "recompute", "slide"}; }

@@ -15,6 +15,7 @@ std::vector<std::string> weight_type_choices();
 std::vector<std::string> quantize_type_choices();
 std::vector<std::string> synth_type_choices();
 std::vector<std::string> on_full_choices();
+std::vector<std::string> sampler_choices();
 std::vector<std::string> pooling_choices();
 bool is_kv_type(const std::string& name);
 bool is_weight_type(const std::string& name);
@@ -179,39 +180,16 @@ inline constexpr Flag kGreedy{.names = "--greedy",
                               .help = "always the most likely token; the same as --temp 0",
                               .kind = Kind::toggle,
                               .not_with = "--temp!=0"};
-inline constexpr Flag kTemperature{.names = "--temp",
-                                   .help = "temperature; the model's own default, else 0.8",
-                                   .kind = Kind::real,
-                                   .low = 0,
-                                   .high = 100};
-inline constexpr Flag kTopK{.names = "--top-k",
-                            .help = "keep the k most likely tokens; 0: all",
-                            .kind = Kind::integer,
-                            .high = 1 << 24,
-                            .unit = "tokens"};
-inline constexpr Flag kTopP{.names = "--top-p",
-                            .help = "keep the most likely tokens up to this probability",
-                            .kind = Kind::real,
-                            .low = 0,
-                            .high = 1};
-inline constexpr Flag kMinP{.names = "--min-p",
-                            .help = "drop tokens below this share of the most likely one",
-                            .kind = Kind::real,
-                            .low = 0,
-                            .high = 1};
-inline constexpr Flag kRepeatPenalty{.names = "--repeat-penalty",
-                                     .help = "divide the logits of recent tokens; 1: off; the model's own default",
-                                     .kind = Kind::real,
-                                     .low = 0.01,
-                                     .high = 100};
-inline constexpr Flag kRepeatLastN{.names = "--repeat-last-n",
-                                   .help =
-                                       "how many recent tokens that is; -1: all. 64 with --repeat-penalty, all "
-                                       "with the model's own penalty",
-                                   .kind = Kind::integer,
-                                   .high = 1 << 24,
-                                   .also = -1,
-                                   .unit = "tokens"};
+// The flags of the samplers' parameters follow from the registry: sampling_args.h.
+inline constexpr Flag kLogitBias{
+    .names = "--logit-bias",
+    .help = "ID:BIAS, added to the logit of this token; -100 or less bans it; may be given more than once",
+    .kind = Kind::texts};
+inline constexpr Flag kSamplers{.names = "--samplers",
+                                .help = "samplers that run, in this order, a;b;c",
+                                .kind = Kind::names,
+                                .unit = "a sampler",
+                                .choices = sampler_choices};
 inline constexpr Flag kSeed{.names = "--seed",
                             .help = "of the random numbers; without it a new one each time, shown by --stats",
                             .kind = Kind::seed};

@@ -96,7 +96,9 @@ Result<void> check_choice(const std::string& text, const Flag& f) {
 }
 
 Result<std::vector<std::string>> parse_names(const std::string& text, const Flag& f) {
-  std::vector<std::string> names = split(text, ',');
+  std::string commas = text;
+  std::replace(commas.begin(), commas.end(), ';', ',');
+  std::vector<std::string> names = split(commas, ',');
   for (const std::string& name : names) KVASIR_CHECK(check_choice(name, f));
   return names;
 }

@@ -35,7 +35,7 @@ enum class Kind {
   size,       ///< size_t: bytes, with K, M or G of 1,024
   memory,     ///< the same, or "auto": three quarters of what this machine, or the container, has available now
   name,       ///< string, one of `choices`
-  names,      ///< vector<string>, with commas, each one of `choices`
+  names,      ///< vector<string>, with commas or semicolons, each one of `choices`
   text,       ///< string
   texts,      ///< vector<string>: the flag may be given more than once
   input,      ///< string, the name of a file that exists

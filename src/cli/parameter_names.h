@@ -47,12 +47,9 @@ inline constexpr ParameterName kParameterNames[] = {
     {"QuantizeOptions::tokenizer", "--tokenizer"},
     {"QuantizeOptions::type", "--type"},
     {"QuantizeOptions::with_tokenizer = false", "--no-tokenizer"},
-    {"SamplingParams::min_p", "--min-p"},
-    {"SamplingParams::repeat_last_n", "--repeat-last-n"},
-    {"SamplingParams::repeat_penalty", "--repeat-penalty"},
-    {"SamplingParams::temperature", "--temp"},
-    {"SamplingParams::top_k", "--top-k"},
-    {"SamplingParams::top_p", "--top-p"},
+    {"SamplingParams::logit_bias", "--logit-bias"},
+    {"SamplingParams::more", ""},
+    {"SamplingParams::samplers", "--samplers"},
     {"SessionOptions::ctx", "--ctx"},
     {"SessionOptions::kv_type_k and kv_type_v", "--kv-type"},
     {"SessionOptions::kv_type_k", "--ctk"},
@@ -70,7 +67,8 @@ inline constexpr ParameterName kParameterNames[] = {
     {"VerifyOptions::threads", "--threads"},
 };
 
-/// A text of the library with a flag for each parameter of the table: "SessionOptions::ctx = 64" becomes "--ctx 64".
+/// A text of the library with a flag for each parameter of the table and of the samplers: "SessionOptions::ctx = 64"
+/// becomes "--ctx 64".
 std::string with_flags(std::string_view text);
 /// The same for what, where and hint.
 Error with_flags(const Error& error);

@@ -22,6 +22,15 @@ TEST(ParameterNames, BecomeFlags) {
             "another name, or --force to replace it");
 }
 
+TEST(ParameterNames, OfSamplersFollowFromTheirRegistry) {
+  EXPECT_EQ(with_flags("SamplingParams::top_k"), "--top-k");
+  EXPECT_EQ(with_flags("64 with SamplingParams::repeat_penalty, all"), "64 with --repeat-penalty, all");
+  EXPECT_EQ(with_flags("SamplingParams::temperature = 0"), "--temp 0");
+  EXPECT_EQ(with_flags("SamplingParams::typical_p or SamplingParams::samplers"), "--typical or --samplers");
+  for (const char* text : {"SamplingParams::nosuch", "SamplingParams::more", "SamplingParams::"})
+    EXPECT_EQ(with_flags(text), text);
+}
+
 TEST(ParameterNames, OtherTextsStay) {
   for (const char* text : {"", "a prompt of 5 tokens", "SessionOptions::ctxs", "MySessionOptions::ctx", "x = 4",
                            "SessionOptions::salt = 1", "SessionOptions::"})

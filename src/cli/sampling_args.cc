@@ -1,36 +1,125 @@
 // Options to parameters.
 #include "cli/sampling_args.h"
 
+#include <algorithm>
+#include <charconv>
 #include <random>
 
+#include <fmt/format.h>
+
+#include "cli/parameter_names.h"
+
 namespace kvasir::cli {
+namespace {
+
+// A parameter's flag, and the texts that it points to.
+struct ParamFlag {
+  const SamplerParam* param;
+  std::string names, help, needs;
+  Flag flag = {};
+};
+
+// Names of their own; elsewhere top_k is --top-k.
+std::string names_of(std::string_view parameter) {
+  if (parameter == "temperature") return "--temp";
+  if (parameter == "typical_p") return "--typical,--typical-p";
+  std::string name = "--" + std::string(parameter);
+  std::replace(name.begin(), name.end(), '_', '-');
+  return name;
+}
+
+std::string first_name_of(std::string_view parameter) {
+  const std::string names = names_of(parameter);
+  return names.substr(0, names.find(','));
+}
+
+ParamFlag param_flag(const SamplerParam& param) {
+  return {.param = &param,
+          .names = names_of(param.name),
+          .help = with_flags(param.summary),
+          .needs = param.needs.empty() ? "" : first_name_of(param.needs)};
+}
+
+const std::deque<ParamFlag>& param_flags() {
+  static const auto list = [] {
+    std::deque<ParamFlag> flags;
+    for (const SamplerInfo& sampler : samplers())
+      for (const SamplerParam& param : sampler.params) {
+        ParamFlag& f = flags.emplace_back(param_flag(param));
+        f.flag = {.names = f.names.c_str(),
+                  .help = f.help.c_str(),
+                  .kind = param.whole ? Kind::integer : Kind::real,
+                  .low = param.least,
+                  .high = param.greatest,
+                  .unit = param.whole ? "tokens" : "",
+                  .needs = f.needs.c_str()};
+        if (param.whole && param.least == -1) {  // which stands for all
+          f.flag.low = 0;
+          f.flag.also = -1;
+        }
+      }
+    return flags;
+  }();
+  return list;
+}
+
+Result<std::pair<int, float>> parse_bias(const std::string& text) {
+  int id = 0;
+  float bias = 0;
+  const char* const end = text.data() + text.size();
+  const auto number = std::from_chars(text.data(), end, id);
+  if (number.ec == std::errc() && number.ptr != end && *number.ptr == ':') {
+    const auto value = std::from_chars(number.ptr + 1, end, bias);
+    if (value.ec == std::errc() && value.ptr == end) return std::pair(id, bias);
+  }
+  return fail(Error::bad_argument, fmt::format("\"{}\" is not ID:BIAS", text), shown_name(flag::kLogitBias),
+              "15043:-1.5");
+}
+
+}  // namespace
+
+std::string sampling_flag(std::string_view parameter) {
+  for (const SamplerInfo& sampler : samplers())
+    for (const SamplerParam& param : sampler.params)
+      if (param.name == parameter) return first_name_of(parameter);
+  return {};
+}
 
 void SamplingArgs::add(Flags& flags) {
   flags.bind(flag::kGreedy, &greedy);
-  flags.bind(flag::kTemperature, &temperature);
-  flags.bind(flag::kTopK, &top_k);
-  flags.bind(flag::kTopP, &top_p);
-  flags.bind(flag::kMinP, &min_p);
-  flags.bind(flag::kRepeatPenalty, &repeat_penalty);
-  flags.bind(flag::kRepeatLastN, &repeat_last_n);
+  for (const ParamFlag& f : param_flags()) {
+    Number& number = numbers.emplace_back(Number{.param = f.param});
+    if (f.param->whole)
+      flags.bind(f.flag, &number.whole);
+    else
+      flags.bind(f.flag, &number.real);
+  }
+  flags.bind(flag::kLogitBias, &logit_bias);
+  flags.bind(flag::kSamplers, &samplers);
   flags.bind(flag::kSeed, &seed);
   flags.bind(flag::kStop, &stop);
 }
 
+bool SamplingArgs::given(std::string_view parameter) const {
+  return std::any_of(numbers.begin(), numbers.end(),
+                     [parameter](const Number& n) { return n.param->name == parameter && (n.whole || n.real); });
+}
+
 Result<SamplingParams> SamplingArgs::params(const Model& model) const {
   SamplingParams p = model.sampling_defaults();
-  if (temperature) p.temperature = *temperature;
-  if (top_k) p.top_k = *top_k;
-  if (top_p) p.top_p = *top_p;
-  if (min_p) p.min_p = *min_p;
-  if (repeat_penalty) {
-    p.repeat_penalty = *repeat_penalty;
-    p.repeat_last_n = SamplingParams().repeat_last_n;
+  if (given("repeat_penalty")) p.repeat_last_n = SamplingParams().repeat_last_n;
+  for (const Number& n : numbers) {
+    if (n.whole) set_value(p, *n.param, *n.whole);
+    if (n.real) set_value(p, *n.param, *n.real);
   }
-  if (repeat_last_n) p.repeat_last_n = *repeat_last_n;
-  if (repeat_last_n && !repeat_penalty && p.repeat_penalty == 1.0)
-    return fail(Error::bad_argument, "it changes nothing, for this model has no penalty of its own", "--repeat-last-n",
-                "--repeat-penalty too");
+  if (given("repeat_last_n") && !given("repeat_penalty") && p.repeat_penalty == 1.0)
+    return fail(Error::bad_argument, "it changes nothing, for this model has no penalty of its own",
+                sampling_flag("repeat_last_n"), sampling_flag("repeat_penalty") + " too");
+  for (const std::string& text : logit_bias) {
+    KVASIR_TRY(const auto bias, parse_bias(text));
+    p.logit_bias[bias.first] = bias.second;
+  }
+  p.samplers = samplers;
   if (greedy) p.temperature = 0;
   p.seed = seed ? *seed : (uint64_t{std::random_device{}()} << 32 | std::random_device{}());
   return p;

@@ -1,25 +1,38 @@
-// How tokens are chosen, on the command line.
+// How tokens are chosen, on the command line. The flags of samplers follow from the library's registry.
 #pragma once
 
+#include <deque>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/cli.h"
 
 namespace kvasir::cli {
 
-/// --greedy, --temp, --top-k, --top-p, --min-p, --repeat-penalty, --repeat-last-n, --seed, --stop.
+/// The flag of a sampler's parameter, "--top-k" of "top_k"; empty where no sampler has such a parameter.
+std::string sampling_flag(std::string_view parameter);
+
+/// --greedy, --seed, --stop, --logit-bias, --samplers, and a flag for every parameter of every sampler.
 struct SamplingArgs {
+  struct Number {
+    const SamplerParam* param;
+    std::optional<int> whole = {};
+    std::optional<double> real = {};
+  };
   bool greedy = false;
-  std::optional<double> temperature, top_p, min_p, repeat_penalty;
-  std::optional<int> top_k, repeat_last_n;
+  std::deque<Number> numbers;  // a deque: bound flags point into it
   std::optional<uint64_t> seed;
-  std::vector<std::string> stop;
+  std::vector<std::string> stop, logit_bias, samplers;
 
   void add(Flags& flags);
-  /// The model's own defaults where nothing was given; a random seed. Errors: --repeat-last-n of no penalty.
+  /// The model's own defaults where nothing was given; a random seed. Errors: --repeat-last-n of no penalty, a bias
+  /// that is none.
   Result<SamplingParams> params(const Model& model) const;
+
+ private:
+  bool given(std::string_view parameter) const;
 };
 
 }  // namespace kvasir::cli

@@ -1,4 +1,5 @@
-// Choosing a token: against a plain implementation in double with a generator of its own, and the rules one by one.
+// The chain and its older samplers: against a plain implementation in double with a generator of its own, and the rules
+// one by one. The other samplers are in samplers_test.cc, long rows in candidates_test.cc.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -9,6 +10,7 @@
 
 #include "base/float_env.h"
 #include "tests/support/engines.h"
+#include "tests/support/plain_sampler.h"
 
 namespace kvasir {
 namespace {
@@ -16,24 +18,10 @@ namespace {
 using engine_test::AllOf;
 using engine_test::HasSubstr;
 using engine_test::message_of;
+using plain::philox;
+using plain::uniform;
 
-// ---- Philox4x32-10 from the paper's definition (Salmon et al., SC'11, section 3.3) -------------------------------
-
-std::array<uint32_t, 4> philox(std::array<uint32_t, 4> counter, std::array<uint32_t, 2> key) {
-  for (uint32_t round = 0; round < 10; ++round) {
-    const uint32_t k0 = key[0] + round * 0x9E3779B9u, k1 = key[1] + round * 0xBB67AE85u;
-    const uint64_t p0 = 0xD2511F53ull * counter[0], p1 = 0xCD9E8D57ull * counter[2];
-    counter = {static_cast<uint32_t>(p1 >> 32) ^ counter[1] ^ k0, static_cast<uint32_t>(p1 & 0xffffffffu),
-               static_cast<uint32_t>(p0 >> 32) ^ counter[3] ^ k1, static_cast<uint32_t>(p0 & 0xffffffffu)};
-  }
-  return counter;
-}
-
-double uniform(uint64_t seed, int choice, int position) {
-  const auto x = philox({static_cast<uint32_t>(position), static_cast<uint32_t>(choice), 0, 0},
-                        {static_cast<uint32_t>(seed & 0xffffffffu), static_cast<uint32_t>(seed >> 32)});
-  return std::ldexp(static_cast<double>((static_cast<uint64_t>(x[0]) << 32 | x[1]) >> 11), -53);
-}
+// ---- random numbers --------------------------------------------------------------------------------------------
 
 // Random123's published vectors.
 TEST(Sampler, TheTestsOwnGeneratorGivesTheKnownAnswers) {
@@ -44,7 +32,7 @@ TEST(Sampler, TheTestsOwnGeneratorGivesTheKnownAnswers) {
             (std::array<uint32_t, 4>{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}));
 }
 
-const SamplingParams kPlain{.temperature = 1, .top_k = 0, .top_p = 1, .min_p = 0};
+const SamplingParams kPlain = plain::off();
 
 // Among 2^16 equal logits the id spells the first 16 bits of the draw.
 TEST(Sampler, DrawsTheKnownAnswer) {
@@ -52,7 +40,7 @@ TEST(Sampler, DrawsTheKnownAnswer) {
   const auto first16 = [&](uint64_t seed, int position, int choice) {
     SamplingParams p = kPlain;
     p.seed = seed;
-    return static_cast<uint32_t>(*sample(equal, p, {}, position, choice));
+    return static_cast<uint32_t>(*sample(equal, p, {.position = position, .choice = choice}));
   };
   EXPECT_EQ(first16(0, 0, 0), 0x6627e8d5u >> 16);
   for (const auto& [seed, position, choice] : {std::tuple<uint64_t, int, int>{1, 0, 0},
@@ -118,7 +106,7 @@ TEST(Sampler, EqualsAPlainImplementation) {
                            .repeat_last_n = static_cast<int>(pick(7, {0, 2, 64, -1})),
                            .seed = static_cast<uint64_t>(i) * 0x9e3779b97f4a7c15u};
     const std::vector<int> recent = tiny::ids(static_cast<int>(pick(8, {0, 1, 7})), static_cast<uint64_t>(i), vocab);
-    const auto id = sample(logits, p, recent, i, i % 3);
+    const auto id = sample(logits, p, {.recent = recent, .position = i, .choice = i % 3});
     ASSERT_TRUE(id) << message_of(id);
     ASSERT_EQ(*id, expected_token(logits, p, recent, i, i % 3)) << "case " << i;
     chosen.insert(*id);
@@ -130,15 +118,15 @@ TEST(Sampler, EqualsAPlainImplementation) {
 
 TEST(Sampler, GreedyTakesTheLargestAndTheLowestIdAmongEquals) {
   const SamplingParams p = engine_test::greedy();
-  EXPECT_EQ(*sample(std::vector<float>{1, 3, 2}, p, {}, 0), 1);
-  EXPECT_EQ(*sample(std::vector<float>{1, 3, 3, 3}, p, {}, 0), 1);
-  EXPECT_EQ(*sample(std::vector<float>{-0.0f, 0.0f}, p, {}, 0), 0) << "zeros of both signs are equal";
-  EXPECT_EQ(*sample(std::vector<float>{-5}, p, {}, 0), 0);
+  EXPECT_EQ(*sample(std::vector<float>{1, 3, 2}, p), 1);
+  EXPECT_EQ(*sample(std::vector<float>{1, 3, 3, 3}, p), 1);
+  EXPECT_EQ(*sample(std::vector<float>{-0.0f, 0.0f}, p), 0) << "zeros of both signs are equal";
+  EXPECT_EQ(*sample(std::vector<float>{-5}, p), 0);
 }
 
 std::map<int, int> counts(const std::vector<float>& logits, const SamplingParams& p, int draws) {
   std::map<int, int> out;
-  for (int i = 0; i < draws; ++i) ++out[*sample(logits, p, {}, i)];
+  for (int i = 0; i < draws; ++i) ++out[*sample(logits, p, {.position = i})];
   return out;
 }
 
@@ -165,20 +153,22 @@ TEST(Sampler, FiltersApplyInTheirOrder) {
   p = kPlain;
   p.repeat_penalty = 10;  // before top-k: the penalised token loses its place
   p.top_k = 1;
-  EXPECT_EQ(*sample(std::vector<float>{2, 1.5f, 1}, p, std::vector<int>{0}, 0), 1);
+  EXPECT_EQ(*sample(std::vector<float>{2, 1.5f, 1}, p, {.recent = std::vector<int>{0}}), 1);
 }
 
 TEST(Sampler, PenaltyDividesOrMultipliesOncePerRecentId) {
   SamplingParams p = engine_test::greedy();
   p.repeat_penalty = 2;
-  EXPECT_EQ(*sample(std::vector<float>{3, 2}, p, std::vector<int>{0, 0, 0}, 0), 1);
-  EXPECT_EQ(*sample(std::vector<float>{5, 2}, p, std::vector<int>{0, 0, 0}, 0), 0) << "once, not three times";
-  EXPECT_EQ(*sample(std::vector<float>{-1, -1.5f}, p, std::vector<int>{0}, 0), 1) << "below zero it multiplies";
+  EXPECT_EQ(*sample(std::vector<float>{3, 2}, p, {.recent = std::vector<int>{0, 0, 0}}), 1);
+  EXPECT_EQ(*sample(std::vector<float>{5, 2}, p, {.recent = std::vector<int>{0, 0, 0}}), 0) << "once, not three times";
+  EXPECT_EQ(*sample(std::vector<float>{-1, -1.5f}, p, {.recent = std::vector<int>{0}}), 1)
+      << "below zero it multiplies";
   p.repeat_last_n = 2;
-  EXPECT_EQ(*sample(std::vector<float>{3, 2, 0}, p, std::vector<int>{0, 2, 2}, 0), 0) << "too long ago";
+  EXPECT_EQ(*sample(std::vector<float>{3, 2, 0}, p, {.recent = std::vector<int>{0, 2, 2}}), 0) << "too long ago";
   p.repeat_last_n = 0;
-  EXPECT_EQ(*sample(std::vector<float>{3, 2, 0}, p, std::vector<int>{0}, 0), 0);
-  EXPECT_EQ(*sample(std::vector<float>{3, 2}, p, std::vector<int>{-7, 900}, 0), 0) << "ids of another vocabulary";
+  EXPECT_EQ(*sample(std::vector<float>{3, 2, 0}, p, {.recent = std::vector<int>{0}}), 0);
+  EXPECT_EQ(*sample(std::vector<float>{3, 2}, p, {.recent = std::vector<int>{-7, 900}}), 0)
+      << "ids of another vocabulary";
 }
 
 TEST(Sampler, SameSeedAndPositionGiveTheSameToken) {
@@ -190,14 +180,14 @@ TEST(Sampler, SameSeedAndPositionGiveTheSameToken) {
     for (int choice : {0, 1, 2}) {
       p.seed = seed;
       std::vector<int> a, b;
-      for (int i = 0; i < 30; ++i) a.push_back(*sample(logits, p, {}, i, choice));
-      for (int i = 29; i >= 0; --i) b.push_back(*sample(logits, p, {}, i, choice));
+      for (int i = 0; i < 30; ++i) a.push_back(*sample(logits, p, {.position = i, .choice = choice}));
+      for (int i = 29; i >= 0; --i) b.push_back(*sample(logits, p, {.position = i, .choice = choice}));
       EXPECT_TRUE(std::equal(a.begin(), a.end(), b.rbegin())) << "whatever the order of the calls";
       sequences.insert(a);
     }
   EXPECT_EQ(sequences.size(), 9u);
   p.seed = uint64_t{1} << 32;
-  EXPECT_NE(*sample(logits, p, {}, 0), *sample(logits, kPlain, {}, 0)) << "the upper half of the seed counts";
+  EXPECT_NE(*sample(logits, p), *sample(logits, kPlain)) << "the upper half of the seed counts";
 }
 
 TEST(Sampler, FrequenciesOf20000Draws) {
@@ -219,26 +209,26 @@ TEST(Sampler, NonFiniteLogitsAndNoneAreErrors) {
   for (float bad : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity(),
                     -std::numeric_limits<float>::infinity()})
     for (const SamplingParams& p : {kPlain, engine_test::greedy()})
-      EXPECT_THAT(message_of(sample(std::vector<float>{1, 2, bad, 3}, p, {}, 0)),
+      EXPECT_THAT(message_of(sample(std::vector<float>{1, 2, bad, 3}, p)),
                   AllOf(HasSubstr("token 2"), HasSubstr("finite")));
-  EXPECT_THAT(message_of(sample({}, kPlain, {}, 0)), HasSubstr("no logits"));
+  EXPECT_THAT(message_of(sample({}, kPlain)), HasSubstr("no logits"));
 }
 
 TEST(Sampler, RangesAreChecked) {
   EXPECT_TRUE(check_sampling(SamplingParams{}));
   EXPECT_TRUE(check_sampling(kPlain));
-  const auto refused = [](auto change, const char* flag, const char* value) {
+  const auto refused = [](auto change, const char* name, const char* value) {
     SamplingParams p;
     change(p);
-    EXPECT_THAT(message_of(check_sampling(p)), AllOf(HasSubstr(flag), HasSubstr(value)));
+    EXPECT_THAT(message_of(check_sampling(p)), AllOf(HasSubstr(name), HasSubstr(value)));
   };
-  refused([](SamplingParams& p) { p.temperature = -0.5; }, "--temp", "-0.5");
-  refused([](SamplingParams& p) { p.temperature = std::nan(""); }, "--temp", "nan");
-  refused([](SamplingParams& p) { p.top_k = -1; }, "--top-k", "-1");
-  refused([](SamplingParams& p) { p.top_p = 1.5; }, "--top-p", "1.5");
-  refused([](SamplingParams& p) { p.min_p = -0.25; }, "--min-p", "-0.25");
-  refused([](SamplingParams& p) { p.repeat_penalty = 0; }, "--repeat-penalty", "0");
-  refused([](SamplingParams& p) { p.repeat_last_n = -3; }, "--repeat-last-n", "-3");
+  refused([](SamplingParams& p) { p.temperature = -0.5; }, "SamplingParams::temperature", "-0.5");
+  refused([](SamplingParams& p) { p.temperature = std::nan(""); }, "SamplingParams::temperature", "nan");
+  refused([](SamplingParams& p) { p.top_k = -1; }, "SamplingParams::top_k", "-1");
+  refused([](SamplingParams& p) { p.top_p = 1.5; }, "SamplingParams::top_p", "1.5");
+  refused([](SamplingParams& p) { p.min_p = -0.25; }, "SamplingParams::min_p", "-0.25");
+  refused([](SamplingParams& p) { p.repeat_penalty = 0; }, "SamplingParams::repeat_penalty", "0");
+  refused([](SamplingParams& p) { p.repeat_last_n = -3; }, "SamplingParams::repeat_last_n", "-3");
 }
 
 TEST(Sampler, TheCallersFloatModesDoNotMatter) {
@@ -248,10 +238,10 @@ TEST(Sampler, TheCallersFloatModesDoNotMatter) {
   SamplingParams p = kPlain;
   p.temperature = 3;
   for (int i = 0; i < 50; ++i) {
-    const int expected = *sample(logits, p, {}, i);
+    const int expected = *sample(logits, p, {.position = i});
     const unsigned saved = _mm_getcsr();
     _mm_setcsr(0x1f80 | 0x8040 | 0x4000);
-    const auto id = sample(logits, p, {}, i);
+    const auto id = sample(logits, p, {.position = i});
     _mm_setcsr(saved);
     EXPECT_EQ(*id, expected);
   }
