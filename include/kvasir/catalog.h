@@ -1,5 +1,6 @@
 // The catalogue of this build: cache layouts, types of K and V, types of weights, model families, and how weights are
-// held. Names are the values that options take. What a layout or a type does inside is not here.
+// held. Names are the values that options take. What a layout or a type does inside is not here; samplers are in
+// sampling.h.
 #pragma once
 
 #include <span>

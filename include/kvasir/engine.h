@@ -166,8 +166,6 @@ class KVASIR_API Engine {
   /// Under a budget (ModelOptions::ram) the session is promised all that its ctx may take, so that what runs goes on.
   /// Errors: unknown layout or type, ctx above the model's limit, no memory, more than the budget has left.
   Result<Session> open_session(const SessionOptions& options = {}) const;
-  /// The same with a layout of the caller's own, registered or not; options.layout is not looked at.
-  Result<Session> open_session(const LayoutInfo& layout, const SessionOptions& options) const;
 
   /// Exactly one forward pass: appends each feed's tokens to its session and computes all that the session has not
   /// computed. On error the sessions are as they were; a logit that is not finite fails its own feed only. Errors: no

@@ -52,20 +52,16 @@ void Engine::in_parallel(size_t n, const std::function<void(size_t)>& f) {
 std::string Engine::cpu() const { return impl_->compute->kernels().name; }
 
 Result<Session> Engine::open_session(const SessionOptions& options) const {
-  KVASIR_TRY(const LayoutInfo* info, find_layout(options.layout));
-  return open_session(*info, options);
-}
-
-Result<Session> Engine::open_session(const LayoutInfo& layout, const SessionOptions& options) const {
+  KVASIR_TRY(const LayoutInfo* layout, find_layout(options.layout));
   const Network& net = model_->network();
-  KVASIR_TRY(CacheShape shape, session_shape(net.family(), net.config(), options, layout, impl_->chunk));
+  KVASIR_TRY(CacheShape shape, session_shape(net.family(), net.config(), options, *layout, impl_->chunk));
   const Budget &budget = *model_->budget(), &kv_budget = *model_->kv_budget();
   if (options.ctx == 0 && (budget.limited() || kv_budget.limited())) {
     const size_t spare = model_->block_pool()->spare_bytes();
     const auto room = [spare](const Budget& of) { return of.limited() ? of.left() + spare : SIZE_MAX; };
-    shape.max_ctx = std::max(1, positions_that_fit(net.config(), layout, shape, room(budget), room(kv_budget)));
+    shape.max_ctx = std::max(1, positions_that_fit(net.config(), *layout, shape, room(budget), room(kv_budget)));
   }
-  KVASIR_TRY(Session session, Session::open(model_, layout, shape));
+  KVASIR_TRY(Session session, Session::open(model_, *layout, shape));
   session.salt_ = options.salt;
   return session;
 }

@@ -15,6 +15,7 @@
 #include "base/ranges.h"
 #include "base/system.h"
 #include "lab/bench_parts.h"
+#include "lab/feeding.h"
 
 namespace kvasir {
 
@@ -129,7 +130,7 @@ class Bencher {
   Result<void> feed_all(const std::vector<std::vector<int>>& ids) {
     std::vector<Feed> feeds;
     for (size_t b = 0; b < sessions_.size(); ++b) feeds.push_back({&sessions_[b], ids[b]});
-    return engine_->step(feeds, &out_);
+    return step_all(*engine_, feeds, &out_);
   }
 
   // The sessions with `depth` positions in each: taken back to them where their layout can, else filled anew.
@@ -160,7 +161,7 @@ class Bencher {
     const double start = now_seconds();
     for (size_t i = 0; i < ids[0].size(); ++i) {
       for (size_t b = 0; b < step.size(); ++b) step[b] = ids[b][i];
-      KVASIR_CHECK(engine_->decode_step(sessions, step, &out_));
+      KVASIR_CHECK(decode_all(*engine_, sessions, step, &out_));
     }
     return now_seconds() - start;
   }

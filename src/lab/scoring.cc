@@ -6,10 +6,12 @@
 
 #include <fmt/format.h>
 
+#include "lab/feeding.h"
+
 namespace kvasir {
 namespace {
 
-// Logits held at once, of all sessions; a step holds them about three times while it gathers them.
+// Logits held at once, of all sessions.
 constexpr size_t kLogitBytes = size_t{8} << 20;
 constexpr size_t kMostRows = 256;
 
@@ -32,10 +34,7 @@ Result<void> feed_all(Engine& engine, std::span<Session> sessions, std::span<con
                       PassOutput* out) {
   std::vector<Feed> feeds;
   for (Session& session : sessions) feeds.push_back({.session = &session, .tokens = tokens, .logits = logits});
-  KVASIR_CHECK(engine.step(feeds, out));
-  for (FeedOutput& feed : *out)
-    if (feed.error) return tl::unexpected(std::move(*feed.error));
-  return {};
+  return step_all(engine, feeds, out);
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include <kvasir/generate.h>
 
 #include "base/ranges.h"
+#include "lab/feeding.h"
 #include "lab/verify_acts.h"
 
 namespace kvasir {
@@ -63,18 +64,17 @@ Result<void> run_batch(Engine& engine, const SessionOptions& session_options, co
   }
   const SamplingParams greedy{.temperature = 0};
   PassOutput out;
-  KVASIR_CHECK(engine.step(feeds, &out));
+  KVASIR_CHECK(step_all(engine, feeds, &out));
   for (int step = 0;; ++step) {
     std::vector<int> ids;
     for (size_t i = 0; i < count; ++i) {
-      if (out[i].error) return tl::unexpected(std::move(*out[i].error));
       const std::span<const float> row = out[i].logits;
       KVASIR_TRY(const int id, sample(row, greedy));
       visit(first + i, step, row, id);
       ids.push_back(id);
     }
     if (step + 1 == o.new_tokens) return {};
-    KVASIR_CHECK(engine.decode_step(pointers, ids, &out));
+    KVASIR_CHECK(decode_all(engine, pointers, ids, &out));
   }
 }
 

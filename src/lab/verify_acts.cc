@@ -12,6 +12,8 @@
 #include <kvasir/catalog.h>
 #include <kvasir/generate.h>
 
+#include "lab/feeding.h"
+
 namespace kvasir {
 namespace {
 
@@ -43,7 +45,7 @@ class Typist {
     if (n <= 0) return {};
     const Feed feed{&session, part(session.pos(), session.pos() + n), Logits::all};
     PassOutput out;
-    KVASIR_CHECK(run_->engine.step({&feed, 1}, &out));
+    KVASIR_CHECK(step_all(run_->engine, {&feed, 1}, &out));
     compare(out[0].logits);
     return {};
   }
@@ -108,7 +110,7 @@ Result<void> batch(const ActRun& run) {
       typists.push_back(&t);
     }
     PassOutput out;
-    KVASIR_CHECK(run.engine.step(feeds, &out));
+    KVASIR_CHECK(step_all(run.engine, feeds, &out));
     for (size_t i = 0; i < feeds.size(); ++i) typists[i]->compare(out[i].logits);
   }
   return {};
@@ -206,7 +208,7 @@ Result<void> lookup(const ActRun& run) {
     while (!generator.done()) {
       const Feed feed = generator.next(typist.session);
       PassOutput out;
-      KVASIR_CHECK(run.engine.step({&feed, 1}, &out));
+      KVASIR_CHECK(step_all(run.engine, {&feed, 1}, &out));
       typist.compare(out[0].logits);
       KVASIR_CHECK(generator.take(out[0].logits));
     }
