@@ -52,7 +52,7 @@ class Chat {
     const Result<void> done = line.starts_with('/') ? command(word, rest) : line.empty() ? Result<void>() : ask(line);
     if (!done) {
       Error error = done.error();
-      if (error.where == "Generator::prompt") error.where = "this turn";
+      if (error.where == "Generator::prompt" || error.where == "Feed::tokens") error.where = "this turn";
       fmt::print(stderr, "{}\n", with_flags(error).message());
     }
     std::fflush(stdout);

@@ -26,6 +26,7 @@ inline constexpr ParameterName kParameterNames[] = {
     {"EngineOptions::prefix_ram", "--prefix-ram"},
     {"EngineOptions::threads", "--threads"},
     {"Feed::tokens", "-p"},
+    {"GenerateOptions::logprobs", ""},
     {"GenerateOptions::lookup", "--lookup"},
     {"GenerateOptions::max_tokens", "-n"},
     {"GenerateOptions::on_full", "--on-full"},
@@ -65,6 +66,8 @@ inline constexpr ParameterName kParameterNames[] = {
     {"VerifyOptions::new_tokens", "-n"},
     {"VerifyOptions::prompts", "--prompts"},
     {"VerifyOptions::threads", "--threads"},
+    {"generate_batch::batch", "--batch"},
+    {"generate_samples::samples", "--samples"},
 };
 
 /// A text of the library with a flag for each parameter of the table and of the samplers: "SessionOptions::ctx = 64"

@@ -135,7 +135,7 @@ TEST(Samples, RefuseNone) {
   Opened opened(tiny::llama());
   Session s = opened.session();
   EXPECT_THAT(message_of(generate_samples(opened.engine(), s, tiny::ids(3), 0, greedy_tokens(2))),
-              HasSubstr("--samples"));
+              HasSubstr("generate_samples::samples"));
   EXPECT_EQ(s.pos(), 0);
 }
 

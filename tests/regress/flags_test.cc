@@ -239,7 +239,7 @@ TEST(SlowE2eRegressFlags, AStopThatCannotBeIsRefused) {
   for (const char* stop : {"", "x"}) {
     options.stop = {stop};
     Session session = opened.session();
-    expect_error(generate(opened.engine(), session, tiny::ids(4), options), "--stop");
+    expect_error(generate(opened.engine(), session, tiny::ids(4), options), "GenerateOptions::stop");
   }
 }
 
