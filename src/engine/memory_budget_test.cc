@@ -21,7 +21,7 @@ TEST(MemoryPlan, PositionsAreTheMostThatFit) {
   const Network& net = opened.model().network();
   for (const LayoutInfo* layout : layouts()) {
     CacheShape shape = net.family().cache_needs(net.config());
-    shape.k = shape.v = &codec_f32();
+    shape.k = shape.v = kv_type_of(codec_f32());
     shape.max_ctx = 512;
     for (const int positions : {1, 63, 64, 65, 300, 511}) {
       CacheShape short_one = shape;

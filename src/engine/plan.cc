@@ -141,7 +141,7 @@ void plan_ram(const PlanRequest& request, const Subject& s, const LayoutInfo& la
   if (chosen.positions > 0) r->weights_mode = chosen.mode;
   for (const KvType& type : kv_types()) {
     CacheShape other = shape;
-    other.k = other.v = type.codec;
+    other.k = other.v = &type;
     r->kv_types.push_back({type.name, other.position_bytes(),
                            positions_that_fit(s.config, layout, other, chosen.left, kv_ram),
                            users(s, layout, other, r->chat, chosen.left, kv_ram)});
@@ -175,7 +175,7 @@ std::vector<std::string> explain(const PlanReport& r, const LayoutInfo& layout, 
     return fmt::format("{} row   = {} KV heads x {} blocks x {} B = {} B", what, shape.kv_heads, blocks,
                        codec.block_bytes, static_cast<size_t>(shape.kv_heads) * codec.row_bytes(shape.head_dim));
   };
-  return {row("K", *shape.k), row("V", *shape.v),
+  return {row("K", *shape.k->codec), row("V", *shape.v->codec),
           fmt::format("a token = {} layers x ({} + {}) B = {} B", shape.layers, shape.k_row_bytes(),
                       shape.v_row_bytes(), r.kv_bytes_per_token),
           explain_sequence(r, layout, shape)};
@@ -199,8 +199,8 @@ Result<PlanReport> plan(const PlanRequest& request) {
   r.ignored = s.ignored;
   r.family = s.config.family;
   r.layout = layout->name;
-  r.kv_type_k = kv_type_name(*shape.k, shape.rotate_k);
-  r.kv_type_v = kv_type_name(*shape.v, shape.rotate_v);
+  r.kv_type_k = shape.k->name;
+  r.kv_type_v = shape.v->name;
   r.layers = shape.layers;
   r.heads = s.config.heads;
   r.kv_heads = shape.kv_heads;

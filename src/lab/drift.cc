@@ -170,11 +170,11 @@ Result<std::vector<KvPair>> drift_candidates(std::span<const std::string> types)
   for (const std::string& asked : types) {
     auto type = find_kv_type(asked);
     if (!type) return fail(type.error().what, "--types", type.error().hint);
-    if (type->name == kReference)
+    if ((*type)->name == kReference)
       return fail("f32 is what the others are compared with", "--types", "--types f16,q8_0");
-    if (std::find(names.begin(), names.end(), type->name) != names.end())
-      return fail(fmt::format("{} is named twice", type->name), "--types", "each type once");
-    names.push_back(type->name);
+    if (std::find(names.begin(), names.end(), (*type)->name) != names.end())
+      return fail(fmt::format("{} is named twice", (*type)->name), "--types", "each type once");
+    names.push_back((*type)->name);
   }
   if (types.empty())
     for (const KvType& type : kv_types())

@@ -243,7 +243,7 @@ std::vector<float> decode_last(const std::string& folder, const Family* family, 
   auto net = *Network::load(*family, *family->parse_config(config),
                             std::make_shared<TensorDir>(*open_safetensors(folder)), WeightMode::mapped, folder);
   CacheShape shape = family->cache_needs(net->config());
-  shape.k = shape.v = &codec_f32();
+  shape.k = shape.v = kv_type_of(codec_f32());
   const auto cache = *(*find_layout("grow"))->make(shape);
   const auto compute = *Compute::create(1);
   Workspace workspace;
