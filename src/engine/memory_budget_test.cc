@@ -119,7 +119,8 @@ TEST(MemoryPlan, ActivationsStayWithinTheirPromise) {
     std::vector<Session*> all;
     for (Session& session : sessions) all.push_back(&session);
     ASSERT_TRUE((*engine)->decode_step(all, std::vector<int>{1, 2, 3}, &out));
-    const size_t held = live_bytes(Owner::activations) - before, pass = activation_bytes(c, 50, threads);
+    const size_t held = live_bytes(Owner::activations) - before,
+                 pass = model->network().footprint().activation_bytes(50, threads);
     EXPECT_LE(held, pass + sessions.size() * sequence_bytes(c, 700)) << threads;
     EXPECT_GE(held, pass / 2) << "a promise of far more than is needed keeps sequences out";
   }

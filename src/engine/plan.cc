@@ -6,7 +6,6 @@
 
 #include <fmt/format.h>
 
-#include "arch/footprint.h"
 #include "arch/network.h"
 #include "base/budget.h"
 #include "base/ranges.h"
@@ -189,8 +188,9 @@ Result<PlanReport> plan(const PlanRequest& request) {
   KVASIR_TRY(const Subject s, is_config_file(request.model) ? from_config(request) : from_model(request));
   KVASIR_TRY(const LayoutInfo* layout, find_layout(request.session.layout));
   PlanReport r;
+  KVASIR_TRY(const Footprint footprint, Footprint::of(*s.family, s.config));
   r.prefill_chunk =
-      budgeted_chunk(s.config, std::min(request.prefill_chunk, s.config.max_ctx), threads_of(request), request.ram);
+      budgeted_chunk(footprint, std::min(request.prefill_chunk, s.config.max_ctx), threads_of(request), request.ram);
   KVASIR_TRY(const CacheShape shape, session_shape(*s.family, s.config, request.session, *layout, r.prefill_chunk));
   if (request.chat < 0 || request.chat > shape.max_ctx)
     return fail(fmt::format("a chat of {} positions in a context of {}", request.chat, shape.max_ctx), "--chat",
@@ -211,7 +211,7 @@ Result<PlanReport> plan(const PlanRequest& request) {
   r.kv_bytes = layout->bytes(shape, r.chat);
   r.kv_peak_bytes = layout->peak_bytes(shape, r.chat);
   r.weights_bytes = s.weights_bytes;
-  r.activation_bytes = activation_bytes(s.config, r.prefill_chunk, threads_of(request));
+  r.activation_bytes = footprint.activation_bytes(r.prefill_chunk, threads_of(request));
   r.read_bytes_per_token = s.weights_bytes - s.unread_bytes + history_bytes(shape, r.chat);
   r.explanation = explain(r, *layout, shape);
   // A pool gives blocks as they are needed; any other layout is promised all that its context may take.

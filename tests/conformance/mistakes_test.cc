@@ -231,7 +231,7 @@ void rope_at_zero(Pass& pass, int l, const Weights& w) {
 void embed_at_zero(Pass& pass, const Weights& w) {
   static std::vector<std::byte> row_of_zero;
   std::vector<Matrix> rows(w.matrices.begin(), w.matrices.end());
-  if (pass.position(0) == 0) row_of_zero.assign(rows[1].data, rows[1].data + rows[1].row_bytes());
+  if (pass.tokens() > 0 && pass.position(0) == 0) row_of_zero.assign(rows[1].data, rows[1].data + rows[1].row_bytes());
   if (pass.tokens() == 1) rows[1].data = row_of_zero.data();
   (*find_family(*ConfigView::parse(R"({"model_type": "gpt2"})", "test")))->embed(pass, {rows, w.vectors});
 }
