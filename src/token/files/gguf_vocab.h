@@ -50,9 +50,9 @@ struct OwnedGgufVocab {
 };
 
 /// The other way: what a GGUF file says for `model` in a language model of `tokens` tokens. Ids without a piece are
-/// padded with unused tokens, as llama.cpp's converter does. `eos` and `eot` are left to the caller. Errors: a tokenizer
-/// that differs from each of those that GGUF files can name, or of which Kvasir and llama.cpp would make different ids,
-/// by what differs.
+/// padded with unused tokens, as llama.cpp's converter does. `eos` and `eot` are left to the caller. Errors: a
+/// tokenizer that differs from each of those that GGUF files can name, or of which Kvasir and llama.cpp would make
+/// different ids, by what differs.
 Result<OwnedGgufVocab> gguf_vocab_of(const TokenModel& model, int tokens, const RstripBut& rstrip_but);
 
 /// Whether this added token is one that swallows the white space after it.
