@@ -118,12 +118,12 @@ class Attention {
     args.window = shape.window(layer_);
     args.sinks = shape.sinks;
     args.scale = c.attention_scale();
-    args.k_offset = static_cast<size_t>(kv_head) * shape.k->row_bytes(c.head_dim);
-    args.v_offset = static_cast<size_t>(kv_head) * shape.v->row_bytes(c.head_dim);
-    args.k_form = shape.k->form;
-    args.v_form = shape.v->form;
-    args.decode_k = shape.k->decode;
-    args.decode_v = shape.v->decode;
+    args.k_offset = static_cast<size_t>(kv_head) * shape.k->codec->row_bytes(c.head_dim);
+    args.v_offset = static_cast<size_t>(kv_head) * shape.v->codec->row_bytes(c.head_dim);
+    args.k_form = shape.k->codec->form;
+    args.v_form = shape.v->codec->form;
+    args.decode_k = shape.k->codec->decode;
+    args.decode_v = shape.v->codec->decode;
     args.q = q_.row(row) + head;
     args.out = out_.row(row) + head;
     args.q_stride = q_.stride;
@@ -196,13 +196,13 @@ Rows attend(Pass& pass, int layer, const Rows& q, const Rows& k, const Rows& v) 
   const ModelConfig& c = pass.config();
   pass.compute().for_rows(k.n, [&](int t) {
     Layout& cache = *pass.item_of(t).cache;
-    if (cache.shape().rotate_k)
+    if (cache.shape().k->rotated)
       rotate_heads(q.row(t), c.heads, c.head_dim), rotate_heads(k.row(t), c.kv_heads, c.head_dim);
-    if (cache.shape().rotate_v) rotate_heads(v.row(t), c.kv_heads, c.head_dim);
+    if (cache.shape().v->rotated) rotate_heads(v.row(t), c.kv_heads, c.head_dim);
     cache.write(layer, pass.position(t), k.row(t), v.row(t));
   });
   const Rows out = Attention(pass, layer, q).run();
-  const auto rotated = [](const BatchItem& item) { return item.cache->shape().rotate_v; };
+  const auto rotated = [](const BatchItem& item) { return item.cache->shape().v->rotated; };
   if (std::any_of(pass.items().begin(), pass.items().end(), rotated))
     pass.compute().for_rows(out.n, [&](int t) {
       if (rotated(pass.item_of(t))) rotate_heads(out.row(t), c.heads, c.head_dim);

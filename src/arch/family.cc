@@ -46,6 +46,12 @@ Result<const Family*> find_family(const ConfigView& view) {
               fmt::format("a model of type {}", fmt::join(names, ", ")));
 }
 
+const GgufNames* find_gguf_names(std::string_view arch) {
+  for (const Family* family : families())
+    if (!arch.empty() && family->gguf.arch == arch) return &family->gguf;
+  return nullptr;
+}
+
 namespace {
 
 // Where models of text and images put their language model; the first is no prefix at all.

@@ -66,7 +66,8 @@ struct Family {
   /// x[t] = embedding of token t (and of its position, where positions are learned). Its matrices hold one row a token
   /// of the pass.
   void (*embed)(Pass& pass, const Weights& w);
-  /// x -> x after layer l.
+  /// x -> x after layer l. This, embed and final_norm run over a pass of no tokens as well, whose weights have no data:
+  /// what they take of the workspace then is what they take for every token (Footprint).
   void (*layer)(Pass& pass, int l, const Weights& w);
   /// The final norm.
   Rows (*final_norm)(Pass& pass, Rows x, const Weights& w);
@@ -78,6 +79,8 @@ CacheShape uniform_cache(const ModelConfig& config);
 std::span<const Family* const> families();
 /// By "model_type". Errors: an unknown one, with the list of known ones.
 Result<const Family*> find_family(const ConfigView& view);
+/// What GGUF files of this "general.architecture" call things. Null: no family is called so.
+const GgufNames* find_gguf_names(std::string_view arch);
 /// The tensor that `spec` names, under whichever prefixes the file puts before it; null where the config or, for an
 /// optional one, the file has none. Errors: there is none, or it has another shape.
 Result<const TensorInfo*> find_tensor(const Family& family, const TensorSpec& spec, const TensorDir& dir,

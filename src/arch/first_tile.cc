@@ -32,12 +32,13 @@ void FirstTile::read_row(const Tile& tile, int i, int kv_head) {
   const int d = shape_.head_dim;
   const auto head = static_cast<size_t>(kv_head), at = static_cast<size_t>(i);
   float* const k = k_ + int64_t{i} * d;
-  shape_.k->decode(tile.k + at * tile.k_stride + head * shape_.k->row_bytes(d), k, d);
-  shape_.v->decode(tile.v + at * tile.v_stride + head * shape_.v->row_bytes(d), v_ + int64_t{i} * d, d);
+  const Codec &k_codec = *shape_.k->codec, &v_codec = *shape_.v->codec;
+  k_codec.decode(tile.k + at * tile.k_stride + head * k_codec.row_bytes(d), k, d);
+  v_codec.decode(tile.v + at * tile.v_stride + head * v_codec.row_bytes(d), v_ + int64_t{i} * d, d);
   if (i >= shape_.sinks) return;
-  if (shape_.rotate_k) rotate_heads(k, 1, d);
+  if (shape_.k->rotated) rotate_heads(k, 1, d);
   pass_.kernels().rope({k, 1, d, pass_.sink_cos(row_, i), pass_.sink_sin(row_, i), pass_.config().rope->interleaved});
-  if (shape_.rotate_k) rotate_heads(k, 1, d);
+  if (shape_.k->rotated) rotate_heads(k, 1, d);
 }
 
 }  // namespace kvasir

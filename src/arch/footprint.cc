@@ -1,35 +1,89 @@
-// Sums of sizes; network.cc reserves by the same functions.
+// The dry pass, in the order of network.cc's, and sums over what it took.
 #include "arch/footprint.h"
 
 #include <algorithm>
+#include <utility>
 
-#include "arch/workspace.h"
+#include "arch/pass.h"
 #include "math/compute.h"
 #include "math/tile.h"
 
 namespace kvasir {
 namespace {
 
-// The most inputs of a matrix.
-int64_t widest(const ModelConfig& c) { return std::max<int64_t>({c.hidden, int64_t{c.heads} * c.head_dim, c.ffn}); }
+/// The tensors of one group as shapes: matrices without data, no vectors.
+struct Shapes {
+  std::vector<Matrix> matrices;
+  std::vector<std::vector<float>> vectors;
+  int64_t widest = 0;  // the most inputs of a matrix
+
+  explicit Shapes(const std::vector<TensorSpec>& specs) : matrices(specs.size()), vectors(specs.size()) {
+    for (size_t i = 0; i < specs.size(); ++i) {
+      const TensorSpec& spec = specs[i];
+      if (!spec.present || spec.shape.size() != 2) continue;
+      const int64_t rows = spec.conv1d ? spec.shape[1] : spec.shape[0];
+      const int64_t cols = spec.conv1d ? spec.shape[0] : spec.shape[1];
+      matrices[i] = {&codec_f32(), nullptr, rows, cols, spec.conv1d, 0};
+      widest = std::max(widest, cols);
+    }
+  }
+  Weights weights() const { return {matrices, vectors}; }
+};
+
+size_t floats_of(std::span<const int64_t> columns, int tokens) {
+  size_t floats = 0;
+  for (const int64_t cols : columns) floats += Workspace::floats_for(tokens, cols);
+  return floats;
+}
 
 }  // namespace
 
-size_t workspace_floats(const ModelConfig& c, int tokens) {
-  const int64_t q = int64_t{c.heads} * c.head_dim;
-  const int64_t layer = 4 * int64_t{c.hidden} + 2 * q + 2 * int64_t{c.kv_dim()} + 2 * int64_t{c.ffn} + q;
-  const int64_t always = 3 * int64_t{c.hidden} + 2 * int64_t{c.head_dim};
-  return Workspace::floats_for(tokens, layer + always) + 64 * 16;
-}
+Result<Footprint> Footprint::of(const Family& family, const ModelConfig& c) {
+  KVASIR_TRY(const auto compute, Compute::create(1));
+  Workspace workspace;
+  KVASIR_CHECK(workspace.reserve(1));  // rows of a pass of no tokens begin somewhere
+  Footprint f;
+  Columns columns;
+  workspace.list_columns(&columns);
+  const std::vector<double> frequencies = c.rope ? c.rope->frequencies(c.head_dim) : std::vector<double>();
+  Pass pass(c, frequencies, *compute, workspace, {}, nullptr);
+  f.whole_pass_ = std::exchange(columns, {});
 
-int64_t scratch_floats(const ModelConfig& c) {
+  const TensorTable table = family.tensor_table(c);
+  const Shapes embed(table.embed), head(table.head);
+  for (const Matrix& rows : embed.matrices) pass.take(rows.cols);
+  family.embed(pass, embed.weights());
+  f.add_phase(std::exchange(columns, {}));
+  for (int l = 0; l < c.layers; ++l) {
+    const Shapes layer(table.layers[static_cast<size_t>(l)]);
+    family.layer(pass, l, layer.weights());
+    f.add_phase(std::exchange(columns, {}));
+    f.widest_ = std::max(f.widest_, layer.widest);
+  }
+  const Rows normed = family.final_norm(pass, pass.x, head.weights());
+  pass.take(normed.cols);  // the rows whose logits are wanted
+  f.add_phase(std::exchange(columns, {}));
+  f.widest_ = std::max(f.widest_, head.widest);
+
   const int64_t first_tile = 2 * int64_t{kTilePositions} * c.head_dim;
-  return std::max(widest(c) * kPanelRows, first_tile + attend_scratch_floats(c.head_dim, c.group(), kMaxAttendTokens));
+  f.scratch_floats_ =
+      std::max(f.widest_ * kPanelRows, first_tile + attend_scratch_floats(c.head_dim, c.group(), kMaxAttendTokens));
+  return f;
 }
 
-size_t activation_bytes(const ModelConfig& c, int tokens, int threads) {
-  const auto acts = static_cast<size_t>(int64_t{tokens} * widest(c) / kActElems) * sizeof(ActBlock);
-  return (workspace_floats(c, tokens) + static_cast<size_t>(scratch_floats(c) * threads)) * sizeof(float) + acts;
+void Footprint::add_phase(Columns columns) {
+  if (std::find(phases_.begin(), phases_.end(), columns) == phases_.end()) phases_.push_back(std::move(columns));
+}
+
+size_t Footprint::workspace_floats(int tokens) const {
+  size_t most = 0;
+  for (const Columns& phase : phases_) most = std::max(most, floats_of(phase, tokens));
+  return floats_of(whole_pass_, tokens) + most;
+}
+
+size_t Footprint::activation_bytes(int tokens, int threads) const {
+  const auto acts = static_cast<size_t>(int64_t{tokens} * widest_ / kActElems) * sizeof(ActBlock);
+  return (workspace_floats(tokens) + static_cast<size_t>(scratch_floats_ * threads)) * sizeof(float) + acts;
 }
 
 size_t sequence_bytes(const ModelConfig& c, int seen) {

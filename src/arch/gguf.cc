@@ -64,7 +64,7 @@ class Translator {
   Result<std::optional<int64_t>> get_int(std::string_view name) { return metadata().get_int(mark(key(name))); }
 
   Result<void> numbers() {
-    for (const GgufName& name : names_->keys) KVASIR_CHECK(number(key(name.gguf), name.hf, config_));
+    for (const GgufKey& name : names_->keys) KVASIR_CHECK(number(key(name.gguf), name.hf, config_));
     // A config.json may leave these out, and then means numbers of its own.
     for (std::string_view name :
          {"block_count", "context_length", "embedding_length", "feed_forward_length", "attention.head_count",
@@ -96,7 +96,7 @@ class Translator {
     KVASIR_TRY(const auto further, get_int("nextn_predict_layers"));
     if (further.value_or(0) == 0) return {};
     const auto count = std::find_if(names_->keys.begin(), names_->keys.end(),
-                                    [](const GgufName& name) { return name.gguf == "block_count"; });
+                                    [](const GgufKey& name) { return name.gguf == "block_count"; });
     KVASIR_TRY(const int64_t all, config_.get_int(count->hf, 1, 1 << 20));
     if (*further < 0 || *further >= all)
       return fail(Error::damaged, fmt::format("{} of {} layers are for multi-token prediction", *further, all), where_);
@@ -106,7 +106,7 @@ class Translator {
   }
 
   bool has_key(std::string_view name) const {
-    return std::ranges::any_of(names_->keys, [name](const GgufName& known) { return known.gguf == name; });
+    return std::ranges::any_of(names_->keys, [name](const GgufKey& known) { return known.gguf == name; });
   }
   bool has_rope() const { return has_key("rope.freq_base"); }
 
@@ -305,7 +305,7 @@ class Translator {
     const std::string_view part = stem.substr(std::min(number + 1, stem.size()));
     const std::string_view hf = translate(names_->layer_tensors, part);
     if (hf.empty()) return;
-    if (names_->paired_qk && (part == "attn_q" || part == "attn_k")) tensor.pair_dim = pair_dim(tensor);
+    if (names_->is_paired(part)) tensor.pair_dim = pair_dim(tensor);
     tensor.transposed = names_->transposed && tensor.shape.size() == 2;
     tensor.name = fmt::format("{}{}.{}{}", names_->layers, stem.substr(0, number), hf, ending);
   }

@@ -8,7 +8,6 @@
 #include <fmt/ranges.h>
 
 #include "arch/blocks.h"
-#include "arch/footprint.h"
 #include "base/float_env.h"
 
 namespace kvasir {
@@ -91,6 +90,7 @@ Result<std::unique_ptr<Network>> Network::load(const Family& family, ModelConfig
   net->config_ = std::move(config);
   net->dir_ = dir;
   if (net->config_.rope) net->rope_frequencies_ = net->config_.rope->frequencies(net->config_.head_dim);
+  KVASIR_TRY(net->footprint_, Footprint::of(family, net->config_));
   const TensorTable table = family.tensor_table(net->config_);
   std::vector<const std::vector<TensorSpec>*> lists{&table.embed};
   for (const auto& layer : table.layers) lists.push_back(&layer);
@@ -220,9 +220,9 @@ Result<void> Network::forward(std::span<const BatchItem> items, Compute& compute
     KVASIR_TRY(auto plan, item.cache->plan(item.first + static_cast<int>(item.tokens.size())));
     plans.push_back(std::move(plan));
   }
-  KVASIR_CHECK(workspace.reserve(workspace_floats(config_, tokens) + sink_angle_floats(config_, items) +
+  KVASIR_CHECK(workspace.reserve(footprint_.workspace_floats(tokens) + sink_angle_floats(config_, items) +
                                  static_cast<size_t>(attend_state_floats(config_, items, compute.threads()))));
-  KVASIR_CHECK(compute.reserve_scratch(scratch_floats(config_)));
+  KVASIR_CHECK(compute.reserve_scratch(footprint_.scratch_floats()));
   if (integer_cols_ > 0) KVASIR_CHECK(compute.reserve_acts(tokens, integer_cols_));
   for (size_t i = 0; i < items.size(); ++i) items[i].cache->apply(std::move(plans[i]));
 
@@ -232,6 +232,11 @@ Result<void> Network::forward(std::span<const BatchItem> items, Compute& compute
   KVASIR_CHECK(embed(pass));
   KVASIR_CHECK(run_layers(pass, !wanted.empty()));
   KVASIR_CHECK(read_out(pass, wanted, out->logits));
+  if (workspace.most() > workspace.reserved())
+    return fail(Error::internal,
+                fmt::format("family {} took {} floats of activations for {} tokens, its dry pass counted {}",
+                            family_->name, workspace.most(), tokens, workspace.reserved()),
+                "forward", "a report of this with the name of the model");
   out->errors = find_not_finite(pass, wanted, out->logits);
   for (size_t i = 0; i < items.size(); ++i)
     if (!out->errors[i]) items[i].cache->commit(items[i].first + static_cast<int>(items[i].tokens.size()));

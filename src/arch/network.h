@@ -12,6 +12,7 @@
 #include <kvasir/result.h>
 
 #include "arch/family.h"
+#include "arch/footprint.h"
 #include "arch/pass.h"
 #include "format/weight_source.h"
 
@@ -53,6 +54,7 @@ class Network {
 
   const ModelConfig& config() const { return config_; }
   const Family& family() const { return *family_; }
+  const Footprint& footprint() const { return footprint_; }
   WeightSource& source() const { return *source_; }
   /// Storage type of the largest tensor, the one that people mean: "f16".
   std::string_view weight_type() const;
@@ -73,7 +75,8 @@ class Network {
 
   /// Runs the batch. Every item's tokens continue its cache: item.first must equal its coverage. On error no cache has
   /// changed its length, nor has that of an item with an error of its own. `trace` may be null. Errors: an id out of
-  /// range, a position past the cache, no memory, weights that cannot be read.
+  /// range, a position past the cache, no memory, weights that cannot be read; a family whose code takes more memory
+  /// than its dry pass did (Error::internal).
   Result<void> forward(std::span<const BatchItem> items, Compute& compute, Workspace& workspace, Output* out,
                        const Trace* trace = nullptr) const;
 
@@ -111,6 +114,7 @@ class Network {
 
   const Family* family_ = nullptr;
   ModelConfig config_;
+  Footprint footprint_;
   std::shared_ptr<const TensorDir> dir_;
   std::unique_ptr<WeightSource> source_;
   std::vector<Group> groups_;  // embed, layers, head

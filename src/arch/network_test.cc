@@ -76,7 +76,7 @@ class Runner {
   std::unique_ptr<Layout> cache(const char* layout = "grow", const Codec& codec = codec_f32(),
                                 int max_ctx = 160) const {
     CacheShape shape = network_->family().cache_needs(network_->config());
-    shape.k = shape.v = &codec;
+    shape.k = shape.v = kv_type_of(codec);
     shape.max_ctx = max_ctx;
     return std::move(*(*find_layout(layout))->make(shape));
   }

@@ -11,11 +11,10 @@
 namespace kvasir {
 
 BudgetShare::~BudgetShare() {
-  const std::lock_guard lock(budget_->mutex_);
+  const MutexLock lock(budget_->mutex_);
   budget_->taken_[owner_] -= bytes_;
 }
 
-// Requires: the lock.
 size_t Budget::taken() const {
   return std::accumulate(taken_.begin(), taken_.end(), size_t{0},
                          [](size_t sum, const auto& owner) { return sum + owner.second; });
@@ -23,13 +22,13 @@ size_t Budget::taken() const {
 
 size_t Budget::left() const {
   if (!limited()) return std::numeric_limits<size_t>::max();
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return bytes_ - taken();
 }
 
 Result<BudgetSharePtr> Budget::take(size_t bytes, const std::string& owner, const std::string& what,
                                     const std::string& hint) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const size_t left = limited() ? bytes_ - taken() : bytes;
   if (bytes > left) {
     std::vector<std::string> others;

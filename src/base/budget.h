@@ -4,10 +4,11 @@
 #include <cstddef>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 
 #include <kvasir/result.h>
+
+#include "base/mutex.h"
 
 namespace kvasir {
 
@@ -53,12 +54,12 @@ class Budget : public std::enable_shared_from_this<Budget> {
  private:
   friend class BudgetShare;
   Budget(size_t bytes, std::string parameter) : bytes_(bytes), parameter_(std::move(parameter)) {}
-  size_t taken() const;
+  size_t taken() const KVASIR_REQUIRES(mutex_);
 
   const size_t bytes_;
   const std::string parameter_;
-  mutable std::mutex mutex_;
-  std::map<std::string, size_t> taken_;  // by owner
+  mutable Mutex mutex_;
+  std::map<std::string, size_t> taken_ KVASIR_GUARDED_BY(mutex_);  // by owner
 };
 
 }  // namespace kvasir

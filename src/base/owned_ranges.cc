@@ -2,14 +2,15 @@
 #include "base/owned_ranges.h"
 
 #include <map>
-#include <mutex>
+
+#include "base/mutex.h"
 
 namespace kvasir {
 namespace {
 
 struct Table {
-  std::mutex mutex;
-  std::map<const std::byte*, OwnedRange> ranges;
+  Mutex mutex;
+  std::map<const std::byte*, OwnedRange> ranges KVASIR_GUARDED_BY(mutex);
 };
 
 // Never destroyed: a static object may hold memory until after this file's own statics are gone.
@@ -22,19 +23,22 @@ Table& table() {
 
 void own_range(const void* begin, size_t bytes, Owner owner) {
   const auto* first = static_cast<const std::byte*>(begin);
-  const std::lock_guard lock(table().mutex);
-  table().ranges.insert_or_assign(first, OwnedRange{first, first + bytes, owner});
+  Table& t = table();
+  const MutexLock lock(t.mutex);
+  t.ranges.insert_or_assign(first, OwnedRange{first, first + bytes, owner});
 }
 
 void disown_range(const void* begin) noexcept {
-  const std::lock_guard lock(table().mutex);
-  table().ranges.erase(static_cast<const std::byte*>(begin));
+  Table& t = table();
+  const MutexLock lock(t.mutex);
+  t.ranges.erase(static_cast<const std::byte*>(begin));
 }
 
 std::vector<OwnedRange> owned_ranges() {
-  const std::lock_guard lock(table().mutex);
+  Table& t = table();
+  const MutexLock lock(t.mutex);
   std::vector<OwnedRange> out;
-  for (const auto& [begin, range] : table().ranges) out.push_back(range);
+  for (const auto& [begin, range] : t.ranges) out.push_back(range);
   return out;
 }
 

@@ -6,6 +6,13 @@
 
 namespace kvasir {
 
+void BlockPtr::reset() noexcept {
+  Block* const block = std::exchange(block_, nullptr);
+  if (block == nullptr || block->holders_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  const std::shared_ptr<BlockPool> pool = std::move(block->pool_);
+  pool->give_back(std::unique_ptr<Block>(block));
+}
+
 Result<BlockPtr> BlockPool::take(size_t bytes) {
   auto taken = try_take(bytes);
   while (!taken && shrink()) taken = try_take(bytes);
@@ -14,7 +21,7 @@ Result<BlockPtr> BlockPool::take(size_t bytes) {
 
 bool BlockPool::shrink() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     for (auto& [size, first] : waiting_)
       while (first != nullptr) first = std::move(first->next_);
     if (std::exchange(waiting_bytes_, 0) > 0) return true;
@@ -30,7 +37,7 @@ size_t BlockPool::spare_bytes() const {
 }
 
 std::vector<std::shared_ptr<BlockHolder>> BlockPool::living_holders() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   std::vector<std::shared_ptr<BlockHolder>> living;
   for (const auto& holder : holders_)
     if (auto alive = holder.lock()) living.push_back(std::move(alive));
@@ -38,20 +45,19 @@ std::vector<std::shared_ptr<BlockHolder>> BlockPool::living_holders() const {
 }
 
 void BlockPool::add_holder(std::weak_ptr<BlockHolder> holder) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   std::erase_if(holders_, [](const auto& gone) { return gone.expired(); });
   holders_.push_back(std::move(holder));
 }
 
 Result<BlockPtr> BlockPool::try_take(size_t bytes) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   KVASIR_TRY(auto block, waiting_or_new(bytes));
   used_bytes_ += bytes;
-  return BlockPtr(block.release(),
-                  [pool = shared_from_this()](Block* b) { pool->give_back(std::unique_ptr<Block>(b)); });
+  block->pool_ = shared_from_this();
+  return BlockPtr(block.release());
 }
 
-// Requires: the lock.
 Result<std::unique_ptr<Block>> BlockPool::waiting_or_new(size_t bytes) {
   if (auto& first = waiting_[bytes]; first != nullptr) {
     std::unique_ptr<Block> block = std::move(first);
@@ -75,7 +81,7 @@ Result<std::unique_ptr<Block>> BlockPool::make(size_t bytes) const {
 }
 
 void BlockPool::give_back(std::unique_ptr<Block> block) noexcept {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   used_bytes_ -= block->bytes();
   if (!keep_) return;
   waiting_bytes_ += block->bytes();
@@ -85,12 +91,12 @@ void BlockPool::give_back(std::unique_ptr<Block> block) noexcept {
 }
 
 size_t BlockPool::used_bytes() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return used_bytes_;
 }
 
 size_t BlockPool::waiting_bytes() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return waiting_bytes_;
 }
 

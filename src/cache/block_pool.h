@@ -2,22 +2,23 @@
 // asked before memory is taken. What is in a block is its layout's own.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <map>
 #include <memory>
-#include <mutex>
+#include <utility>
 #include <vector>
 
 #include <kvasir/result.h>
 
 #include "base/budget.h"
 #include "base/buffer.h"
+#include "base/mutex.h"
 
 namespace kvasir {
 
 class BlockPool;
 
-/// Held by one sequence or shared by several: the last one gives it back. Read-only while it is shared.
 class Block {
  public:
   std::byte* data() const { return memory_.data(); }
@@ -25,11 +26,40 @@ class Block {
 
  private:
   friend class BlockPool;
+  friend class BlockPtr;
+  std::atomic<int> holders_{0};      // BlockPtrs to it
+  std::shared_ptr<BlockPool> pool_;  // to give it back to, while it is held
   Buffer memory_;
   std::vector<BudgetSharePtr> shares_;
   std::unique_ptr<Block> next_;  // of the free list
 };
-using BlockPtr = std::shared_ptr<Block>;
+
+/// A block held by one sequence or shared by several: the last one gives it back. Read-only while it is shared.
+class BlockPtr {
+ public:
+  BlockPtr() = default;
+  BlockPtr(const BlockPtr& other) : block_(other.block_) {
+    if (block_ != nullptr) block_->holders_.fetch_add(1, std::memory_order_relaxed);
+  }
+  BlockPtr(BlockPtr&& other) noexcept : block_(std::exchange(other.block_, nullptr)) {}
+  BlockPtr& operator=(BlockPtr other) noexcept {
+    std::swap(block_, other.block_);
+    return *this;
+  }
+  ~BlockPtr() { reset(); }
+  void reset() noexcept;
+
+  Block* get() const { return block_; }
+  Block* operator->() const { return block_; }
+  bool operator==(std::nullptr_t) const { return block_ == nullptr; }
+  /// Whether nobody else holds it. If so, whatever others did with it happened before this returns. Requires: a block.
+  bool unique() const { return block_->holders_.load(std::memory_order_acquire) == 1; }
+
+ private:
+  friend class BlockPool;
+  explicit BlockPtr(Block* block) : block_(block) { block_->holders_.store(1, std::memory_order_relaxed); }
+  Block* block_ = nullptr;
+};
 
 /// Somebody with blocks that are not needed, but might be.
 class BlockHolder {
@@ -66,17 +96,19 @@ class BlockPool : public std::enable_shared_from_this<BlockPool> {
  private:
   BlockPool(std::vector<std::shared_ptr<Budget>> budgets, bool keep) : budgets_(std::move(budgets)), keep_(keep) {}
   Result<BlockPtr> try_take(size_t bytes);
-  Result<std::unique_ptr<Block>> waiting_or_new(size_t bytes);
+  Result<std::unique_ptr<Block>> waiting_or_new(size_t bytes) KVASIR_REQUIRES(mutex_);
   Result<std::unique_ptr<Block>> make(size_t bytes) const;
+  friend class BlockPtr;
   void give_back(std::unique_ptr<Block> block) noexcept;
   std::vector<std::shared_ptr<BlockHolder>> living_holders() const;
 
   const std::vector<std::shared_ptr<Budget>> budgets_;
   const bool keep_;
-  mutable std::mutex mutex_;
-  std::map<size_t, std::unique_ptr<Block>> waiting_;  // by size, each a list
-  std::vector<std::weak_ptr<BlockHolder>> holders_;
-  size_t used_bytes_ = 0, waiting_bytes_ = 0;
+  mutable Mutex mutex_;
+  std::map<size_t, std::unique_ptr<Block>> waiting_ KVASIR_GUARDED_BY(mutex_);  // by size, each a list
+  std::vector<std::weak_ptr<BlockHolder>> holders_ KVASIR_GUARDED_BY(mutex_);
+  size_t used_bytes_ KVASIR_GUARDED_BY(mutex_) = 0;
+  size_t waiting_bytes_ KVASIR_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace kvasir

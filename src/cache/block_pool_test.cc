@@ -31,6 +31,39 @@ TEST(BlockPool, WhatIsGivenBackIsTakenAgain) {
   EXPECT_EQ(live_bytes(Owner::kv), before + 10'000u);
 }
 
+TEST(BlockPool, ABlockIsUniqueAsLongAsOneHoldsIt) {
+  const auto pool = BlockPool::create();
+  BlockPtr a = *pool->take(5000);
+  EXPECT_TRUE(a.unique());
+  BlockPtr b = a;
+  EXPECT_FALSE(a.unique() || b.unique());
+  BlockPtr c = std::move(b);
+  EXPECT_TRUE(b == nullptr);
+  EXPECT_FALSE(a.unique() || c.unique());
+  c = a;
+  EXPECT_FALSE(a.unique());
+  c.reset();
+  EXPECT_TRUE(a.unique());
+}
+
+// What the others read of a block is over before the last one writes to it.
+TEST(ThreadsBlockPool, AUniqueBlockMayBeWritten) {
+  const auto pool = BlockPool::create();
+  for (int round = 0; round < 200; ++round) {
+    const BlockPtr mine = *pool->take(64);
+    mine->data()[3] = std::byte{7};
+    int seen = 0;
+    std::thread reader([&seen, held = mine]() mutable {
+      seen = static_cast<int>(held->data()[3]);
+      held.reset();
+    });
+    while (!mine.unique()) std::this_thread::yield();
+    mine->data()[3] = std::byte{9};
+    reader.join();
+    ASSERT_EQ(seen, 7);
+  }
+}
+
 TEST(BlockPool, WithoutKeepingItGoesBackToTheSystem) {
   const size_t before = live_bytes(Owner::kv);
   const auto pool = BlockPool::create({}, false);

@@ -25,20 +25,20 @@ std::span<const KvType> kv_types() {
   return list;
 }
 
-Result<KvType> find_kv_type(std::string_view name, const std::string& where) {
+Result<const KvType*> find_kv_type(std::string_view name, const std::string& where) {
   std::vector<std::string_view> names;
   for (const KvType& type : kv_types()) {
-    if (name == type.name || (!type.rotated && name == type.codec->file_name)) return type;
+    if (name == type.name || (!type.rotated && name == type.codec->file_name)) return &type;
     names.push_back(type.name);
   }
   return fail(Error::bad_argument, fmt::format("\"{}\" is not a KV type", name), where,
               fmt::format("{}", fmt::join(names, ", ")));
 }
 
-std::string_view kv_type_name(const Codec& codec, bool rotated) {
+const KvType* kv_type_of(const Codec& codec) {
   for (const KvType& type : kv_types())
-    if (type.codec == &codec && type.rotated == rotated) return type.name;
-  return codec.name;
+    if (type.codec == &codec && !type.rotated) return &type;
+  return nullptr;
 }
 
 }  // namespace kvasir

@@ -24,8 +24,8 @@ struct KvType {
 std::span<const KvType> kv_types();
 /// By name, or by the safetensors spelling of the codec. Errors: an unknown name, with the list of known ones; `where`
 /// is the parameter or file that has it.
-Result<KvType> find_kv_type(std::string_view name, const std::string& where = "SessionOptions::kv_type_k");
-/// The name of a codec's KV type.
-std::string_view kv_type_name(const Codec& codec, bool rotated);
+Result<const KvType*> find_kv_type(std::string_view name, const std::string& where = "SessionOptions::kv_type_k");
+/// The type that stores heads of this codec as they are. Null: the codec is for weights.
+const KvType* kv_type_of(const Codec& codec);
 
 }  // namespace kvasir

@@ -67,8 +67,8 @@ int64_t encode_row(const Codec& codec, int kv_heads, int head_dim, const float* 
 
 void Layout::write(int layer, int pos, const float* k, const float* v) {
   const Row at = row(layer, pos);
-  const int64_t lost = encode_row(*shape_.k, shape_.kv_heads, shape_.head_dim, k, at.k) +
-                       encode_row(*shape_.v, shape_.kv_heads, shape_.head_dim, v, at.v);
+  const int64_t lost = encode_row(*shape_.k->codec, shape_.kv_heads, shape_.head_dim, k, at.k) +
+                       encode_row(*shape_.v->codec, shape_.kv_heads, shape_.head_dim, v, at.v);
   if (lost != 0) saturated_ += lost;
 }
 

@@ -18,7 +18,7 @@
 
 #include <kvasir/result.h>
 
-#include "dtype/codec.h"
+#include "cache/kv_type.h"
 #include "math/tile.h"
 
 namespace kvasir {
@@ -28,10 +28,9 @@ class BlockPool;
 /// What has to be stored, whatever the layout.
 struct CacheShape {
   int layers = 0, kv_heads = 0, head_dim = 0, max_ctx = 0;
-  const Codec* k = nullptr;
-  const Codec* v = nullptr;
-  bool rotate_k = false, rotate_v = false;  ///< heads are stored rotated (KvType)
-  std::vector<int> windows{};               ///< of each layer: positions that a query sees, 0 for all; empty: all
+  const KvType* k = nullptr;
+  const KvType* v = nullptr;
+  std::vector<int> windows{};  ///< of each layer: positions that a query sees, 0 for all; empty: all
   /// With a window, so many first positions are seen too, from right before the window: their keys are stored before
   /// RoPE and rotated for each query. 0..kTilePositions.
   int sinks = 0;
@@ -51,8 +50,8 @@ struct CacheShape {
   std::string window_policy() const;
 
   /// Bytes of one position in one layer: kv_heads * ceil(head_dim / block_elems) * block_bytes.
-  size_t k_row_bytes() const { return static_cast<size_t>(kv_heads) * k->row_bytes(head_dim); }
-  size_t v_row_bytes() const { return static_cast<size_t>(kv_heads) * v->row_bytes(head_dim); }
+  size_t k_row_bytes() const { return static_cast<size_t>(kv_heads) * k->codec->row_bytes(head_dim); }
+  size_t v_row_bytes() const { return static_cast<size_t>(kv_heads) * v->codec->row_bytes(head_dim); }
   /// Bytes of one position in all layers.
   size_t position_bytes() const { return static_cast<size_t>(layers) * (k_row_bytes() + v_row_bytes()); }
 };

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "arch/family.h"
 #include "token/files/gguf_vocab.h"
 #include "token/tokenizer_impl.h"
 
@@ -133,7 +134,7 @@ Result<GgufVocab> read_vocab(const GgufMetadata& metadata) {
   KVASIR_TRY(const auto pre, metadata.get_string(key("pre")));
   if (!model) return fail(Error::damaged, "tokenizer.ggml.model is missing", {}, "a GGUF file that holds a tokenizer");
   KVASIR_TRY(const auto arch, metadata.get_string("general.architecture"));
-  vocab.arch = arch.value_or("");
+  if (const GgufNames* names = find_gguf_names(arch.value_or(""))) vocab.rstrip_but = names->rstrip_but;
   vocab.model = *model;
   vocab.pre = pre.value_or("");
   KVASIR_TRY(vocab.tokens, strings(metadata, "tokens", true));
@@ -159,7 +160,7 @@ Result<std::unique_ptr<const TokenModel>> read_model(const GgufMetadata& metadat
   KVASIR_TRY(const GgufVocab vocab, read_vocab(metadata));
   KVASIR_TRY(auto model, make_gguf_tokenizer(vocab));
   // None at all is a vocabulary of bytes, but the file has to say so.
-  if (vocab.model == "gpt2" && metadata.find(key("merges")) == nullptr)
+  if (vocab.model == kGgufByteLevel && metadata.find(key("merges")) == nullptr)
     return fail(Error::damaged, fmt::format("{} is missing", key("merges")), {}, "a GGUF file that holds a tokenizer");
   return model;
 }

@@ -21,7 +21,7 @@ TEST(MemoryPlan, PositionsAreTheMostThatFit) {
   const Network& net = opened.model().network();
   for (const LayoutInfo* layout : layouts()) {
     CacheShape shape = net.family().cache_needs(net.config());
-    shape.k = shape.v = &codec_f32();
+    shape.k = shape.v = kv_type_of(codec_f32());
     shape.max_ctx = 512;
     for (const int positions : {1, 63, 64, 65, 300, 511}) {
       CacheShape short_one = shape;
@@ -118,8 +118,9 @@ TEST(MemoryPlan, ActivationsStayWithinTheirPromise) {
     }
     std::vector<Session*> all;
     for (Session& session : sessions) all.push_back(&session);
-    ASSERT_TRUE(engine_test::decode_step(*(*engine), all, std::vector<int>{1, 2, 3}, &out));
-    const size_t held = live_bytes(Owner::activations) - before, pass = activation_bytes(c, 50, threads);
+    ASSERT_TRUE(engine_test::decode_step(**engine, all, std::vector<int>{1, 2, 3}, &out));
+    const size_t held = live_bytes(Owner::activations) - before,
+                 pass = model->network().footprint().activation_bytes(50, threads);
     EXPECT_LE(held, pass + sessions.size() * sequence_bytes(c, 700)) << threads;
     EXPECT_GE(held, pass / 2) << "a promise of far more than is needed keeps sequences out";
   }

@@ -1,8 +1,6 @@
 // Sums and a search.
 #include "engine/memory_plan.h"
 
-#include "arch/footprint.h"
-
 namespace kvasir {
 
 size_t session_activation_bytes(const ModelConfig& config, const CacheShape& shape) {
@@ -26,10 +24,10 @@ int positions_that_fit(const ModelConfig& config, const LayoutInfo& layout, Cach
   return fits;
 }
 
-int budgeted_chunk(const ModelConfig& config, int asked, int threads, size_t budget) {
+int budgeted_chunk(const Footprint& footprint, int asked, int threads, size_t budget) {
   constexpr int kLeast = 16;
   int chunk = asked;
-  while (budget != 0 && chunk > kLeast && activation_bytes(config, chunk, threads) > budget / 8) chunk /= 2;
+  while (budget != 0 && chunk > kLeast && footprint.activation_bytes(chunk, threads) > budget / 8) chunk /= 2;
   return chunk;
 }
 

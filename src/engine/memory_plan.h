@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "arch/config.h"
+#include "arch/footprint.h"
 #include "cache/layout.h"
 #include "format/weight_source.h"
 
@@ -19,7 +19,7 @@ size_t session_bytes(const ModelConfig& config, const LayoutInfo& layout, const 
 int positions_that_fit(const ModelConfig& config, const LayoutInfo& layout, CacheShape shape, size_t bytes,
                        size_t kv_bytes = SIZE_MAX);
 /// `asked` tokens a pass, or fewer so that activations take an eighth of the budget at most; 0 is no budget.
-int budgeted_chunk(const ModelConfig& config, int asked, int threads, size_t budget);
+int budgeted_chunk(const Footprint& footprint, int asked, int threads, size_t budget);
 /// Memory that weights of so many bytes take, the largest layer's among them: buffers on huge pages are whole ones, and
 /// a streamed layer may have other tensors between its own. The pages of mapped ones count.
 size_t bytes_in_memory(WeightsMode mode, size_t weights, size_t largest_layer);

@@ -4,13 +4,13 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
-#include <mutex>
 #include <numeric>
 
 #include <fmt/format.h>
 
 #include "arch/network.h"
 #include "base/budget.h"
+#include "base/mutex.h"
 #include "base/quote.h"
 #include "base/rss.h"
 #include "base/system.h"
@@ -199,8 +199,8 @@ Result<void> Model::load_weights(const Family& family, const ModelConfig& config
 // Weights in memory are what they are. Others are the files', which may change at any time: it holds for one state of
 // them, and another state must turn out to be the same weights.
 Result<std::string> Model::fingerprint() const {
-  static std::mutex mutex;
-  const std::lock_guard lock(mutex);
+  static Mutex mutex;  // of every model: guards fingerprint_ and stamps_
+  const MutexLock lock(mutex);
   const TensorDir& files = network_->tensors();
   const bool in_memory = network_->source().mode() == WeightsMode::resident, known = !fingerprint_.empty();
   if (in_memory && known) return fingerprint_;

@@ -6,7 +6,6 @@
 
 #include <fmt/format.h>
 
-#include "arch/footprint.h"
 #include "arch/network.h"
 #include "base/budget.h"
 #include "base/ranges.h"
@@ -137,7 +136,7 @@ void plan_ram(const PlanRequest& request, const Subject& s, const LayoutInfo& la
   if (chosen.positions > 0) r->weights_mode = chosen.mode;
   for (const KvType& type : kv_types()) {
     CacheShape other = shape;
-    other.k = other.v = type.codec;
+    other.k = other.v = &type;
     r->kv_types.push_back({type.name, other.position_bytes(),
                            positions_that_fit(s.config, layout, other, chosen.left, kv_ram),
                            users(s, layout, other, r->chat, chosen.left, kv_ram)});
@@ -171,7 +170,7 @@ std::vector<std::string> explain(const PlanReport& r, const LayoutInfo& layout, 
     return fmt::format("{} row   = {} KV heads x {} blocks x {} B = {} B", what, shape.kv_heads, blocks,
                        codec.block_bytes, static_cast<size_t>(shape.kv_heads) * codec.row_bytes(shape.head_dim));
   };
-  return {row("K", *shape.k), row("V", *shape.v),
+  return {row("K", *shape.k->codec), row("V", *shape.v->codec),
           fmt::format("a token = {} layers x ({} + {}) B = {} B", shape.layers, shape.k_row_bytes(),
                       shape.v_row_bytes(), r.kv_bytes_per_token),
           explain_sequence(r, layout, shape)};
@@ -185,8 +184,9 @@ Result<PlanReport> plan(const PlanRequest& request) {
   KVASIR_TRY(const Subject s, is_config_file(request.model) ? from_config(request) : from_model(request));
   KVASIR_TRY(const LayoutInfo* layout, find_layout(request.session.layout));
   PlanReport r;
+  KVASIR_TRY(const Footprint footprint, Footprint::of(*s.family, s.config));
   r.prefill_chunk =
-      budgeted_chunk(s.config, std::min(request.prefill_chunk, s.config.max_ctx), threads_of(request), request.ram);
+      budgeted_chunk(footprint, std::min(request.prefill_chunk, s.config.max_ctx), threads_of(request), request.ram);
   KVASIR_TRY(const CacheShape shape, session_shape(*s.family, s.config, request.session, *layout, r.prefill_chunk));
   if (request.chat < 0 || request.chat > shape.max_ctx)
     return fail(Error::bad_argument,
@@ -196,8 +196,8 @@ Result<PlanReport> plan(const PlanRequest& request) {
   r.ignored = s.ignored;
   r.family = s.config.family;
   r.layout = layout->name;
-  r.kv_type_k = kv_type_name(*shape.k, shape.rotate_k);
-  r.kv_type_v = kv_type_name(*shape.v, shape.rotate_v);
+  r.kv_type_k = shape.k->name;
+  r.kv_type_v = shape.v->name;
   r.layers = shape.layers;
   r.heads = s.config.heads;
   r.kv_heads = shape.kv_heads;
@@ -208,7 +208,7 @@ Result<PlanReport> plan(const PlanRequest& request) {
   r.kv_bytes = layout->bytes(shape, r.chat);
   r.kv_peak_bytes = layout->peak_bytes(shape, r.chat);
   r.weights_bytes = s.weights_bytes;
-  r.activation_bytes = activation_bytes(s.config, r.prefill_chunk, threads_of(request));
+  r.activation_bytes = footprint.activation_bytes(r.prefill_chunk, threads_of(request));
   r.read_bytes_per_token = s.weights_bytes - s.unread_bytes + history_bytes(shape, r.chat);
   r.explanation = explain(r, *layout, shape);
   // A pool gives blocks as they are needed; any other layout is promised all that its context may take.

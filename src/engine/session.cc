@@ -102,8 +102,8 @@ CacheStats Session::cache_stats() const {
   CacheStats stats;
   const CacheShape& shape = cache_->shape();
   stats.layout = cache_->info().name;
-  stats.kv_type_k = kv_type_name(*shape.k, shape.rotate_k);
-  stats.kv_type_v = kv_type_name(*shape.v, shape.rotate_v);
+  stats.kv_type_k = shape.k->name;
+  stats.kv_type_v = shape.v->name;
   stats.window = shape.window_policy();
   stats.token_bytes = shape.position_bytes();
   stats.bytes = cache_->bytes();

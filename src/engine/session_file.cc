@@ -7,7 +7,6 @@
 
 #include <kvasir/version.h>
 
-#include "cache/kv_type.h"
 #include "cache/share/snapshot.h"
 
 namespace kvasir {
@@ -21,14 +20,12 @@ Result<void> check(const SnapshotHeader& h, const std::string& fingerprint, cons
     if (is == was) return {};
     return fail(Error::bad_argument, fmt::format("the snapshot is of {} {}, not {}", what, was, is), path, hint);
   };
-  const std::string_view k = kv_type_name(*theirs.k, theirs.rotate_k), v = kv_type_name(*theirs.v, theirs.rotate_v);
+  const std::string_view k = theirs.k->name, v = theirs.v->name;
   KVASIR_CHECK(same("model", fingerprint, h.fingerprint, "the model that it was saved with"));
   KVASIR_CHECK(same("numerics version", std::to_string(kNumericsVersion), std::to_string(h.numerics_version),
                     "the version of Kvasir that wrote it"));
-  KVASIR_CHECK(
-      same("K type", kv_type_name(*ours.k, ours.rotate_k), k, fmt::format("SessionOptions::kv_type_k = {}", k)));
-  KVASIR_CHECK(
-      same("V type", kv_type_name(*ours.v, ours.rotate_v), v, fmt::format("SessionOptions::kv_type_v = {}", v)));
+  KVASIR_CHECK(same("K type", ours.k->name, k, fmt::format("SessionOptions::kv_type_k = {}", k)));
+  KVASIR_CHECK(same("V type", ours.v->name, v, fmt::format("SessionOptions::kv_type_v = {}", v)));
   KVASIR_CHECK(same("window", ours.window_policy(), theirs.window_policy(),
                     "the same SessionOptions::window and SessionOptions::sinks"));
   if (theirs.layers != ours.layers || theirs.kv_heads != ours.kv_heads || theirs.head_dim != ours.head_dim)

@@ -81,12 +81,8 @@ Result<CacheShape> session_shape(const Family& family, const ModelConfig& config
   CacheShape shape = family.cache_needs(config);
   KVASIR_CHECK(set_window(config, options, &shape));
   KVASIR_TRY(shape.max_ctx, choose_ctx(options.ctx, config, options.window > 0));
-  KVASIR_TRY(const KvType k, find_kv_type(options.kv_type_k));
-  KVASIR_TRY(const KvType v, find_kv_type(options.kv_type_v, "SessionOptions::kv_type_v"));
-  shape.k = k.codec;
-  shape.v = v.codec;
-  shape.rotate_k = k.rotated;
-  shape.rotate_v = v.rotated;
+  KVASIR_TRY(shape.k, find_kv_type(options.kv_type_k));
+  KVASIR_TRY(shape.v, find_kv_type(options.kv_type_v, "SessionOptions::kv_type_v"));
   shape.lookahead = lookahead;
   return shape;
 }

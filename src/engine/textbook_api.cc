@@ -17,8 +17,8 @@ Result<CacheShape> shape_of(const KVCache& cache, const Network& network) {
                             cache.kv_heads(), cache.head_dim(), shape.layers, shape.kv_heads, shape.head_dim),
                 "KV cache", "the model's own shape");
   shape.max_ctx = cache.max_len();
-  shape.k = &cache.k_codec();
-  shape.v = &cache.v_codec();
+  shape.k = kv_type_of(cache.k_codec());
+  shape.v = kv_type_of(cache.v_codec());
   return shape;
 }
 

@@ -41,7 +41,7 @@ class ReadOutcome {
  public:
   void note(const FileBlock& block, Result<void> result) {
     if (result) return;
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const std::pair place{block.read, block.offset};
     if (failure_ && place_ < place) return;
     place_ = place;
@@ -49,12 +49,15 @@ class ReadOutcome {
     failed_ = true;
   }
   bool failed() const { return failed_; }
-  std::optional<BackgroundReader::Failure> failure() { return std::move(failure_); }
+  std::optional<BackgroundReader::Failure> failure() {
+    const MutexLock lock(mutex_);
+    return std::move(failure_);
+  }
 
  private:
-  std::mutex mutex_;
-  std::pair<size_t, uint64_t> place_;
-  std::optional<BackgroundReader::Failure> failure_;
+  Mutex mutex_;
+  std::pair<size_t, uint64_t> place_ KVASIR_GUARDED_BY(mutex_);
+  std::optional<BackgroundReader::Failure> failure_ KVASIR_GUARDED_BY(mutex_);
   std::atomic<bool> failed_ = false;
 };
 
@@ -106,7 +109,7 @@ Result<std::unique_ptr<BackgroundReader>> BackgroundReader::create(size_t total,
 
 BackgroundReader::~BackgroundReader() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     stop_ = true;
   }
   changed_.notify_all();
@@ -128,7 +131,7 @@ void BackgroundReader::start(const std::vector<FileRead>& reads) {
   outcome_ = std::make_unique<ReadOutcome>();
   if (on_disk_.empty()) return;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     working_ = true;
   }
   changed_.notify_all();
@@ -143,22 +146,25 @@ tl::expected<void, BackgroundReader::Failure> BackgroundReader::wait(ThreadPool&
     outcome_->note(block, read_cached(block));
   });
   {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [this] { return !working_; });
+    const MutexLock lock(mutex_);
+    while (working_) changed_.wait(mutex_);
   }
   auto failure = std::exchange(outcome_, nullptr)->failure();
   if (failure) return tl::unexpected(std::move(*failure));
   return {};
 }
 
+// Waits for one; false: there will be none.
+bool BackgroundReader::next_job() {
+  const MutexLock lock(mutex_);
+  while (!working_ && !stop_) changed_.wait(mutex_);
+  return !stop_;
+}
+
 void BackgroundReader::work() {
-  std::unique_lock lock(mutex_);
-  while (true) {
-    changed_.wait(lock, [this] { return working_ || stop_; });
-    if (stop_) return;
-    lock.unlock();
+  while (next_job()) {
     read_from_disk(on_disk_, *outcome_);
-    lock.lock();
+    const MutexLock lock(mutex_);
     working_ = false;
     changed_.notify_all();
   }

@@ -1,17 +1,16 @@
 // Reads pieces of files into memory while its owner does something else. Bytes only: what they mean is the caller's.
 #pragma once
 
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <thread>
 #include <vector>
 
 #include <kvasir/result.h>
 
+#include "base/mutex.h"
 #include "base/thread_pool.h"
 #include "format/mapped_file.h"
 #include "format/uring_queue.h"
@@ -67,6 +66,7 @@ class BackgroundReader {
  private:
   BackgroundReader(size_t total, const Options& options);
   void work();
+  bool next_job();
   void read_from_disk(const std::vector<FileBlock>& blocks, ReadOutcome& outcome);
   bool may_stay_cached() const;
 
@@ -74,11 +74,13 @@ class BackgroundReader {
   Options options_;
   std::optional<UringQueue> uring_;
 
-  std::vector<FileBlock> cached_, on_disk_;  // the job
+  // The job. While working_ the thread has on_disk_ and notes in outcome_; else both are the owner's.
+  std::vector<FileBlock> cached_, on_disk_;
   std::unique_ptr<ReadOutcome> outcome_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool working_ = false, stop_ = false;
+  Mutex mutex_;
+  Condition changed_;
+  bool working_ KVASIR_GUARDED_BY(mutex_) = false;
+  bool stop_ KVASIR_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };
 

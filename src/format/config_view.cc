@@ -3,13 +3,13 @@
 
 #include <algorithm>
 #include <map>
-#include <mutex>
 #include <set>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "base/files.h"
+#include "base/mutex.h"
 #include "base/quote.h"
 #include "format/strict_json.h"
 
@@ -38,26 +38,27 @@ bool fits_int64(const Json& value) {
 class ConfigView::ReadKeys {
  public:
   void add(std::string path) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     read_.insert(std::move(path));
   }
   /// The object's keys are counted one by one from now on.
   void add_opened(std::string path) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     opened_.insert(std::move(path));
   }
   /// The value of one key is used under another one.
   void add_alias(std::string path, std::string used_as) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     aliases_.emplace(std::move(path), std::move(used_as));
   }
   void list_unread(const Json& object, const std::string& prefix, std::vector<std::string>* out) const {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     walk(object, prefix, out);
   }
 
  private:
-  void walk(const Json& object, const std::string& prefix, std::vector<std::string>* out) const {
+  void walk(const Json& object, const std::string& prefix, std::vector<std::string>* out) const
+      KVASIR_REQUIRES(mutex_) {
     for (const auto& [key, value] : object.items()) {
       const std::string path = prefix + key;
       if (value.is_null()) continue;
@@ -69,9 +70,9 @@ class ConfigView::ReadKeys {
     }
   }
 
-  mutable std::mutex mutex_;
-  std::set<std::string> read_, opened_;
-  std::map<std::string, std::string> aliases_;
+  mutable Mutex mutex_;
+  std::set<std::string> read_ KVASIR_GUARDED_BY(mutex_), opened_ KVASIR_GUARDED_BY(mutex_);
+  std::map<std::string, std::string> aliases_ KVASIR_GUARDED_BY(mutex_);
 };
 
 struct ConfigView::Impl {

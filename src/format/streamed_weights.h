@@ -19,7 +19,7 @@ class StreamedWeights final : public WeightSource {
   static Result<std::unique_ptr<WeightSource>> open(std::shared_ptr<const TensorDir> dir, WeightUse use, size_t total,
                                                     BackgroundReader::Options options = {});
 
-  std::unique_lock<std::mutex> begin_pass() override { return std::unique_lock(one_pass_); }
+  std::unique_lock<Mutex> begin_pass() override { return std::unique_lock(one_pass_); }
   Result<std::span<const std::byte* const>> acquire(int group, int next, ThreadPool& pool) override;
   void release(int group) override;
   Result<void> copy(const TensorInfo& table, uint64_t begin, std::span<std::byte> out) const override;
@@ -61,7 +61,9 @@ class StreamedWeights final : public WeightSource {
   WeightUse use_;
   size_t total_;
   std::vector<Placement> placements_;  // [groups]
-  std::mutex one_pass_;
+  // Held from begin_pass() to the end of the pass, which alone uses what follows. The lock is returned, which the
+  // analysis of clang does not follow, so no member says so.
+  Mutex one_pass_;
   std::array<Slot, 2> slots_;
   Slot* reading_ = nullptr;                   // the slot that the reader fills now
   std::unique_ptr<BackgroundReader> reader_;  // after the slots: its thread ends before they are freed

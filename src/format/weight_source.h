@@ -5,7 +5,7 @@
 
 #include <cstddef>
 #include <memory>
-#include <mutex>
+#include <mutex>  // unique_lock
 #include <span>
 #include <string_view>
 #include <vector>
@@ -13,6 +13,7 @@
 #include <kvasir/catalog.h>
 #include <kvasir/result.h>
 
+#include "base/mutex.h"
 #include "base/thread_pool.h"
 #include "format/tensor_file.h"
 
@@ -39,7 +40,7 @@ class WeightSource {
   virtual ~WeightSource() = default;
 
   /// Held for a whole pass: passes of several threads over one streamed source run one after the other.
-  virtual std::unique_lock<std::mutex> begin_pass() { return {}; }
+  virtual std::unique_lock<Mutex> begin_pass() { return {}; }
   /// Pointers to the group's parts in the order of WeightUse; nullptr where that held none. They are good until
   /// release(group). Resident ones are aligned to 64 bytes, the others as the file has them. `next` is the group that
   /// will be acquired after this one, -1 for none; at most one group is held at a time. The pool's threads may help.

@@ -130,8 +130,8 @@ Result<void> read_snapshot(const fs::path& path, Inspection* out) {
   const auto add_text = [out](const char* key, std::string_view text) {
     out->metadata.push_back({key, "", Json(std::string(text)).dump()});
   };
-  add_text("kv_type_k", kv_type_name(*h.shape.k, h.shape.rotate_k));
-  add_text("kv_type_v", kv_type_name(*h.shape.v, h.shape.rotate_v));
+  add_text("kv_type_k", h.shape.k->name);
+  add_text("kv_type_v", h.shape.v->name);
   add_text("window", h.shape.window_policy());
   out->metadata.push_back({"oldest", "", Json(h.oldest).dump()});
   return {};

@@ -52,7 +52,7 @@ class FolderPlanner {
     names_ = &family_->gguf;
     if (names_->arch.empty())
       return fail(Error::unsupported, fmt::format("GGUF has no name for a {} model", family_->name), where_);
-    if (interleaved() && !names_->paired_qk)
+    if (interleaved() && names_->paired.empty())
       return fail(Error::unsupported, "its rows are in an order that GGUF has no word for", where_);
     plan_.source = std::move(files.tensors);
     KVASIR_CHECK(numbers());
@@ -76,7 +76,7 @@ class FolderPlanner {
     entries().string("general.name", fs::path(where_).stem().string());
     entries().u32("general.file_type", file_type(options_.type));
     entries().u32("general.quantization_version", kQuantizationVersion);
-    for (const GgufName& name : names_->keys) KVASIR_CHECK(number(name.gguf));
+    for (const GgufKey& known : names_->keys) KVASIR_CHECK(number(known));
     entries().u32(key("vocab_size"), static_cast<uint32_t>(config_.vocab));
     if (!config_.rope) return {};
     entries().u32(key("attention.value_length"), static_cast<uint32_t>(config_.head_dim));
@@ -86,20 +86,20 @@ class FolderPlanner {
     return real("rope.scaling.factor", config_.rope->linear);
   }
 
-  Result<void> number(std::string_view name) {
-    const ModelConfig& c = config_;
-    const std::pair<std::string_view, int> integers[] = {
-        {"block_count", c.layers},           {"context_length", c.max_ctx},     {"embedding_length", c.hidden},
-        {"feed_forward_length", c.ffn},      {"attention.head_count", c.heads}, {"attention.head_count_kv", c.kv_heads},
-        {"attention.key_length", c.head_dim}};
-    for (const auto& [known, value] : integers)
-      if (known == name) return entries().u32(key(name), static_cast<uint32_t>(value)), Result<void>();
-    if (name == "attention.sliding_window") {
-      return windows(), Result<void>();
+  Result<void> number(const GgufKey& known) {
+    const std::string_view name = known.gguf;
+    if (known.integer != nullptr) {
+      entries().u32(key(name), static_cast<uint32_t>(config_.*known.integer));
+    } else if (known.real != nullptr) {
+      entries().f32(key(name), config_.*known.real);
+    } else if (name == "attention.sliding_window") {
+      windows();
+    } else if (name == "rope.freq_base") {
+      return real(name, config_.rope->theta);
+    } else {
+      return fail(Error::unsupported, fmt::format("nothing is known to write under {}", key(name)), where_);
     }
-    if (name.starts_with("attention.layer_norm")) return entries().f32(key(name), c.norm_eps), Result<void>();
-    if (name == "rope.freq_base") return real(name, c.rope->theta);
-    return fail(Error::unsupported, fmt::format("nothing is known to write under {}", key(name)), where_);
+    return {};
   }
 
   // One number, and which layers it is of.
@@ -142,12 +142,17 @@ class FolderPlanner {
     TensorPlan t{.decl = {std::move(name), nullptr, spec.shape}, .from = info->codec, .data = plan_.source.data(*info)};
     t.transpose = spec.shape.size() == 2 && spec.conv1d && names_->transposed;
     if (t.transpose) std::reverse(t.decl.shape.begin(), t.decl.shape.end());
-    const bool rotated =
-        t.decl.name.find(".attn_q.") != std::string::npos || t.decl.name.find(".attn_k.") != std::string::npos;
-    if (names_->paired_qk && rotated && !interleaved()) t.pair_dim = config_.head_dim;
+    if (names_->is_paired(layer_part(t.decl.name)) && !interleaved()) t.pair_dim = config_.head_dim;
     t.decl.codec = &types_.choose(t.decl.name, t.decl.shape);
     plan_.tensors.push_back(std::move(t));
     return {};
+  }
+
+  // "blk.3.attn_q.weight" -> "attn_q"; nothing where it is no layer's.
+  static std::string_view layer_part(std::string_view name) {
+    if (!name.starts_with("blk.")) return {};
+    const size_t begin = name.find('.', 4) + 1;
+    return name.substr(begin, name.rfind('.') - begin);
   }
 
   // "layers.3.self_attn.q_proj.weight" -> "blk.3.attn_q.weight".
@@ -203,7 +208,7 @@ class FolderPlanner {
       return {};
     }
     KVASIR_TRY(const auto tokenizer, open_tokenizer_file(file, config_.vocab));
-    auto owned = gguf_vocab_of(model_of(*tokenizer), config_.vocab, names_->arch);
+    auto owned = gguf_vocab_of(model_of(*tokenizer), config_.vocab, names_->rstrip_but);
     if (!owned)
       return fail(owned.error().kind, owned.error().what, vocabulary_file(file).string(),
                   "another file of the same vocabulary as QuantizeOptions::tokenizer, or "
@@ -222,7 +227,7 @@ class FolderPlanner {
     entries().strings("tokenizer.ggml.tokens", v.tokens);
     if (!v.scores.empty()) entries().f32s("tokenizer.ggml.scores", v.scores);
     entries().i32s("tokenizer.ggml.token_type", v.types);
-    if (v.model == "gpt2") entries().strings("tokenizer.ggml.merges", v.merges);
+    if (v.model == kGgufByteLevel) entries().strings("tokenizer.ggml.merges", v.merges);
     id("bos", v.bos ? v.bos : config_.bos);
     id("unknown", v.unk);
     entries().boolean("tokenizer.ggml.add_bos_token", v.add_bos.value_or(false));

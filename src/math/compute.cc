@@ -118,6 +118,7 @@ const ActBlock* Compute::encode_x(const Rows& x, std::span<const MatmulJob> jobs
 }
 
 void Compute::matmul(const Rows& x, std::span<const MatmulJob> jobs) {
+  if (x.n == 0) return;
   const ActBlock* acts = encode_x(x, jobs);
   const size_t bytes = chunk_bytes(jobs, threads());
   std::vector<Share> shares;

@@ -67,7 +67,7 @@ class Compute {
   Result<void> reserve_acts(int64_t n, int64_t cols);
 
   /// All jobs, which are products of the same x, in one fork. Scratch of kPanelRows * cols floats must be reserved, and
-  /// room for the activations where a job has integer weights.
+  /// room for the activations where a job has integer weights. Of no rows nothing is computed.
   void matmul(const Rows& x, std::span<const MatmulJob> jobs);
   /// f(t) for t in [0, n), in blocks over the threads.
   template <class F>

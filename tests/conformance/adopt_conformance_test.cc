@@ -32,7 +32,7 @@ class AdoptConformance : public testing::TestWithParam<Pair> {
 };
 
 CacheShape random_shape(std::mt19937& random) {
-  const Codec* types[] = {&codec_f32(), find_codec("q8_0")};
+  const KvType* types[] = {*find_kv_type("f32"), *find_kv_type("q8_0")};
   CacheShape s{3, 2, 3, 200 + below(random, 300), types[random() % 2], types[random() % 2]};
   const int window = 1 + below(random, 90);
   if (random() % 3 == 0) s.windows = {window, 0, 1 + below(random, 200)};
@@ -113,7 +113,7 @@ TEST_P(AdoptConformance, AFileGoesOverAndGoesOn) {
 }
 
 TEST_P(AdoptConformance, MoreThanItMayHoldIsRefused) {
-  CacheShape shape{2, 2, 3, 300, &codec_f32(), &codec_f32()};
+  CacheShape shape{2, 2, 3, 300, kv_type_of(codec_f32()), kv_type_of(codec_f32())};
   Sequence from(made(*GetParam().from, shape), distinct_values(shape));
   from.append(200);
   shape.max_ctx = 199;
@@ -126,7 +126,7 @@ TEST_P(AdoptConformance, MoreThanItMayHoldIsRefused) {
 INSTANTIATE_TEST_SUITE_P(Every, AdoptConformance, testing::ValuesIn(pairs()), testing::PrintToStringParamName());
 
 TEST(Paged, AdoptingFromAnotherPoolCopies) {
-  const CacheShape s{2, 2, 8, 1000, &codec_f32(), &codec_f32()};
+  const CacheShape s{2, 2, 8, 1000, kv_type_of(codec_f32()), kv_type_of(codec_f32())};
   const LayoutInfo& paged = **find_layout("paged");
   const auto one = BlockPool::create(), other = BlockPool::create();
   Sequence from(*paged.make(s, one), distinct_values(s));

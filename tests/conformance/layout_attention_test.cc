@@ -24,7 +24,7 @@ float noise(int64_t id) {
 }
 
 ValueAt attention_values(const CacheShape& s) {
-  const float poison = s.k->block_elems == 1 ? std::numeric_limits<float>::quiet_NaN() : 1e4f;
+  const float poison = s.k->codec->block_elems == 1 ? std::numeric_limits<float>::quiet_NaN() : 1e4f;
   return [s, poison](const Place& p) { return p.version >= kPoison ? poison : noise(place_id(s, p)); };
 }
 
@@ -62,12 +62,12 @@ std::vector<float> attend(const Kernels& kernels, const CacheShape& s, const std
     a.tokens = tokens;
     a.first_pos = end - tokens;
     a.scale = 1.0f / std::sqrt(static_cast<float>(s.head_dim));
-    a.k_offset = static_cast<size_t>(head) * s.k->row_bytes(s.head_dim);
-    a.v_offset = static_cast<size_t>(head) * s.v->row_bytes(s.head_dim);
-    a.k_form = s.k->form;
-    a.v_form = s.v->form;
-    a.decode_k = s.k->decode;
-    a.decode_v = s.v->decode;
+    a.k_offset = static_cast<size_t>(head) * s.k->codec->row_bytes(s.head_dim);
+    a.v_offset = static_cast<size_t>(head) * s.v->codec->row_bytes(s.head_dim);
+    a.k_form = s.k->codec->form;
+    a.v_form = s.v->codec->form;
+    a.decode_k = s.k->codec->decode;
+    a.decode_v = s.v->codec->decode;
     a.q = q.data() + int64_t{head} * kGroup * s.head_dim;
     a.out = out.data() + int64_t{head} * kGroup * s.head_dim;
     a.q_stride = a.out_stride = cols;
@@ -125,9 +125,9 @@ void type_with_detours(Sequence& seq, int end, std::mt19937& random) {
 }
 
 TEST_P(LayoutAttention, EqualsAPlainArrayInBits) {
-  const Codec* codec = GetParam().codec;
-  for (const int head_dim : {64, padded(*codec, 20)}) {
-    const CacheShape s{2, 2, head_dim, 250, codec, codec};
+  const KvType* type = GetParam().type;
+  for (const int head_dim : {64, padded(*type->codec, 20)}) {
+    const CacheShape s{2, 2, head_dim, 250, type, type};
     std::mt19937 random(11);
     Sequence seq(make_layout(*GetParam().layout, s), attention_values(s));
     for (const int end : {1, 2, 63, 64, 65, 127, 129, 200}) {
@@ -138,7 +138,8 @@ TEST_P(LayoutAttention, EqualsAPlainArrayInBits) {
 }
 
 TEST_P(LayoutAttention, DoesNotDependOnHowTheSequenceWasTyped) {
-  const CacheShape s{1, 2, padded(*GetParam().codec, 24), 250, GetParam().codec, GetParam().codec};
+  const KvType* type = GetParam().type;
+  const CacheShape s{1, 2, padded(*type->codec, 24), 250, type, type};
   std::vector<std::vector<float>> results;
   for (const int chunk : {1, 3, 64, 100, 200}) {
     Sequence seq(make_layout(*GetParam().layout, s), attention_values(s));
@@ -154,9 +155,9 @@ TEST_P(LayoutAttention, DoesNotDependOnHowTheSequenceWasTyped) {
 
 TEST(GrowView, SequencesOfOneStoreStayApart) {
   constexpr int kBatch = 3;
-  for (const Codec* codec : kv_codecs()) {
-    const CacheShape s{2, 2, padded(*codec, 8), 200, codec, codec};
-    KVCache store(s.layers, s.kv_heads, s.head_dim, s.max_ctx, kBatch, s.k, s.v);
+  for (const KvType* type : plain_kv_types()) {
+    const CacheShape s{2, 2, padded(*type->codec, 8), 200, type, type};
+    KVCache store(s.layers, s.kv_heads, s.head_dim, s.max_ctx, kBatch, type->codec, type->codec);
     std::vector<Sequence> sequences;
     for (int b = 0; b < kBatch; ++b) {
       sequences.emplace_back(make_grow_view(store, s, b), attention_values(s));
@@ -172,7 +173,7 @@ TEST(GrowView, SequencesOfOneStoreStayApart) {
       for (Sequence& seq : sequences) seq.layout->commit(end);
       for (const Sequence& seq : sequences) {
         ASSERT_EQ(seq.layout->coverage(), end);
-        ASSERT_EQ(seq.wrong(end), "") << "sequence " << seq.version << " of " << codec->name;
+        ASSERT_EQ(seq.wrong(end), "") << "sequence " << seq.version << " of " << type->name;
         expect_plain_bits(seq, end);
       }
     }

@@ -19,7 +19,7 @@ class LayoutConformance : public testing::TestWithParam<Case> {
  protected:
   const LayoutInfo& info() const { return *GetParam().layout; }
   // Odd numbers, and a ceiling that is neither a power of two nor a multiple of 64.
-  CacheShape shape(int max_ctx = 300) const { return {2, 2, 5, max_ctx, GetParam().codec, GetParam().codec}; }
+  CacheShape shape(int max_ctx = 300) const { return {2, 2, 5, max_ctx, GetParam().type, GetParam().type}; }
   Sequence sequence(const CacheShape& s) const { return {make_layout(info(), s), distinct_values(s)}; }
 
   // Fills to `length` in chunks of 1 to 90 positions.
@@ -34,7 +34,7 @@ INSTANTIATE_TEST_SUITE_P(Every, LayoutConformance, testing::ValuesIn(cases()),
 // ---- what the tests stand on ------------------------------------------------------------------------------------
 
 TEST_P(LayoutConformance, TheTestsValuesStayDifferentWhenStored) {
-  const Codec& codec = *GetParam().codec;
+  const Codec& codec = *GetParam().type->codec;
   if (codec.block_elems != 1) GTEST_SKIP() << "a block type cannot hold them; its rows differ as wholes";
   const CacheShape s = shape();
   const DistinctValues values(codec);
@@ -82,7 +82,7 @@ TEST_P(LayoutConformance, TilesAreExactForEveryEnd) {
 }
 
 TEST_P(LayoutConformance, KAndVMayDifferInType) {
-  for (const Codec* other : kv_codecs()) {
+  for (const KvType* other : plain_kv_types()) {
     CacheShape s = shape(150);
     s.v = other;
     Sequence seq = sequence(s);
@@ -111,7 +111,7 @@ TEST_P(LayoutConformance, CountsTheValuesThatSaturate) {
   EXPECT_EQ(layout->saturated(), 0);
   k[1] = 3e38f;
   k[9] = v[4] = -3e38f;
-  const int64_t one = lost_of(*s.k, 3e38f);
+  const int64_t one = lost_of(*s.k->codec, 3e38f);
   layout->write(1, 0, k.data(), v.data());
   EXPECT_EQ(layout->saturated(), 3 * one);
   layout->write(0, 1, k.data(), v.data());
@@ -161,7 +161,7 @@ TEST_P(LayoutConformance, PastTheContextIsRefusedAndChangesNothing) {
 
 TEST_P(LayoutConformance, WithoutMemoryItSaysSo) {
   const size_t before = live_bytes(Owner::kv);
-  const CacheShape absurd{1 << 20, 1 << 18, 1 << 18, 1 << 20, GetParam().codec, GetParam().codec};
+  const CacheShape absurd{1 << 20, 1 << 18, 1 << 18, 1 << 20, GetParam().type, GetParam().type};
   auto layout = info().make(absurd);
   if (layout) {  // it takes memory when asked for room
     auto plan = (*layout)->plan(1);
@@ -252,7 +252,7 @@ TEST_P(LayoutConformance, BytesAreKnownBeforehandAndEqualEveryCounter) {
 }
 
 TEST_P(LayoutConformance, BytesOfAPositionAreHeadsTimesWholeBlocks) {
-  const Codec& codec = *GetParam().codec;
+  const Codec& codec = *GetParam().type->codec;
   const CacheShape s = shape();
   const size_t blocks = static_cast<size_t>(std::ceil(5.0 / codec.block_elems));
   EXPECT_EQ(s.position_bytes(), size_t{2} * 2 * 2 * blocks * static_cast<size_t>(codec.block_bytes));
@@ -271,11 +271,11 @@ TEST_P(LayoutConformance, ASequenceOfOnePositionWorks) {
 
 class RandomOperations {
  public:
-  RandomOperations(const LayoutInfo& info, const Codec* codec, uint32_t seed) : random_(seed) {
+  RandomOperations(const LayoutInfo& info, const KvType* type, uint32_t seed) : random_(seed) {
     static constexpr int kContexts[] = {1, 7, 63, 64, 65, 128, 130, 200};
-    shape_ = {2, 2, 3, kContexts[below(random_, 8)], codec, codec};
+    shape_ = {2, 2, 3, kContexts[below(random_, 8)], type, type};
     before_ = live_bytes(Owner::kv);
-    seq_ = std::make_unique<Sequence>(make_layout(info, shape_), distinct_values_of(*codec));
+    seq_ = std::make_unique<Sequence>(make_layout(info, shape_), distinct_values_of(*type->codec));
   }
 
   void run() {
@@ -349,7 +349,7 @@ class RandomOperations {
 TEST_P(LayoutConformance, RandomSequencesEqualThePlainModel) {
   for (uint32_t seed = 0; seed < 300 && !HasFailure(); ++seed) {
     SCOPED_TRACE(fmt::format("seed {}", seed));
-    RandomOperations(info(), GetParam().codec, seed).run();
+    RandomOperations(info(), GetParam().type, seed).run();
   }
 }
 
@@ -390,7 +390,7 @@ class LayoutCosts : public testing::TestWithParam<int> {
   static Sequence stepped(std::string_view name, int n) {
     const auto info = find_layout(name);
     EXPECT_TRUE(info) << info.error().message();
-    const CacheShape s{1, 1, 2, GetParam(), &codec_f32(), &codec_f32()};
+    const CacheShape s{1, 1, 2, GetParam(), kv_type_of(codec_f32()), kv_type_of(codec_f32())};
     Sequence seq(make_layout(**info, s), distinct_values(s));
     for (int i = 1; i <= n; ++i) step_to(seq, i);
     return seq;
@@ -430,7 +430,7 @@ TEST(LayoutRegistry, NamesAreUniqueAndFindable) {
     const auto found = find_layout(info->name);
     ASSERT_TRUE(found);
     EXPECT_EQ(*found, info);
-    const CacheShape s{1, 1, 1, 1, &codec_f32(), &codec_f32()};
+    const CacheShape s{1, 1, 1, 1, kv_type_of(codec_f32()), kv_type_of(codec_f32())};
     EXPECT_EQ(&make_layout(*info, s)->info(), info);
   }
   for (const char* needed : {"none", "concat", "dense", "grow", "reserve", "paged", "windowed"})

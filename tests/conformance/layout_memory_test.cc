@@ -38,7 +38,7 @@ size_t status_bytes(const std::string& key) {
 
 // Types 8,192 positions one by one and writes every row of them.
 Peak type_all(const LayoutInfo& info) {
-  const CacheShape s{30, 3, 64, 8192, &codec_f32(), &codec_f32()};
+  const CacheShape s{30, 3, 64, 8192, kv_type_of(codec_f32()), kv_type_of(codec_f32())};
   const size_t before = status_bytes("VmRSS");
   const auto layout = *info.make(s);
   const std::vector<float> row(3 * 64, 1.5f);

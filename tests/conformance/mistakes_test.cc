@@ -233,7 +233,7 @@ void rope_at_zero(Pass& pass, int l, const Weights& w) {
 void embed_at_zero(Pass& pass, const Weights& w) {
   static std::vector<std::byte> row_of_zero;
   std::vector<Matrix> rows(w.matrices.begin(), w.matrices.end());
-  if (pass.position(0) == 0) row_of_zero.assign(rows[1].data, rows[1].data + rows[1].row_bytes());
+  if (pass.tokens() > 0 && pass.position(0) == 0) row_of_zero.assign(rows[1].data, rows[1].data + rows[1].row_bytes());
   if (pass.tokens() == 1) rows[1].data = row_of_zero.data();
   (*find_family(*ConfigView::parse(R"({"model_type": "gpt2"})", "test")))->embed(pass, {rows, w.vectors});
 }
@@ -245,7 +245,7 @@ std::vector<float> decode_last(const std::string& folder, const Family* family, 
   auto net = *Network::load(*family, *family->parse_config(config),
                             std::make_shared<TensorDir>(*open_safetensors(folder)), WeightsMode::mapped, folder);
   CacheShape shape = family->cache_needs(net->config());
-  shape.k = shape.v = &codec_f32();
+  shape.k = shape.v = kv_type_of(codec_f32());
   const auto cache = *(*find_layout("grow"))->make(shape);
   const auto compute = *Compute::create(1);
   Workspace workspace;

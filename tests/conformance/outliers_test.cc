@@ -41,8 +41,8 @@ TEST(Outliers, RotationHalvesTheErrorOfFourBits) {
       keys[i].push_back(normal(random) * (outlier ? 10.0f : 1.0f));
       queries[i].push_back(normal(random));
     }
-  const double plain = score_error(*find_kv_type("q4_0"), keys, queries),
-               rotated = score_error(*find_kv_type("q4_0h"), keys, queries);
+  const double plain = score_error(**find_kv_type("q4_0"), keys, queries),
+               rotated = score_error(**find_kv_type("q4_0h"), keys, queries);
   RecordProperty("q4_0", std::to_string(plain));
   RecordProperty("q4_0h", std::to_string(rotated));
   EXPECT_LE(rotated * 2, plain) << rotated << " of " << plain;

@@ -89,7 +89,7 @@ class WindowConformance : public testing::TestWithParam<Case> {
  protected:
   const LayoutInfo& info() const { return *GetParam().layout; }
   CacheShape shape(std::vector<int> windows, int sinks, int lookahead, int max_ctx = 700) const {
-    CacheShape s{static_cast<int>(windows.size()), 2, 3, max_ctx, GetParam().codec, GetParam().codec};
+    CacheShape s{static_cast<int>(windows.size()), 2, 3, max_ctx, GetParam().type, GetParam().type};
     s.windows = std::move(windows);
     s.sinks = sinks;
     s.lookahead = lookahead;
@@ -101,7 +101,7 @@ class WindowConformance : public testing::TestWithParam<Case> {
 // suites run.
 std::vector<Case> window_cases() {
   std::vector<Case> some = cases();
-  std::erase_if(some, [](const Case& c) { return c.codec != find_codec("f32") && c.codec != find_codec("q4_0"); });
+  std::erase_if(some, [](const Case& c) { return c.type->name != "f32" && c.type->name != "q4_0"; });
   return some;
 }
 
@@ -183,7 +183,7 @@ TEST_P(WindowConformance, RandomOperationsEqualThePlainModel) {
 
 TEST(Windowed, AFullRingIsWhatTheWindowAndAPassNeed) {
   const LayoutInfo& windowed = **find_layout("windowed");
-  CacheShape s{3, 2, 64, 1 << 20, &codec_f32(), &codec_f32()};
+  CacheShape s{3, 2, 64, 1 << 20, kv_type_of(codec_f32()), kv_type_of(codec_f32())};
   s.windows = {1000, 1000, 1000};
   s.sinks = 4;
   s.lookahead = 256;
@@ -195,7 +195,7 @@ TEST(Windowed, AFullRingIsWhatTheWindowAndAPassNeed) {
 }
 
 TEST(Paged, AForkCopiesTheBlockThatItWritesAndNoOther) {
-  const CacheShape s{2, 2, 8, 1000, &codec_f32(), &codec_f32()};
+  const CacheShape s{2, 2, 8, 1000, kv_type_of(codec_f32()), kv_type_of(codec_f32())};
   const auto pool = BlockPool::create();
   Sequence seq((*(*find_layout("paged"))->make(s, pool)), distinct_values(s));
   seq.append(200);  // 3 whole blocks and 8 positions
@@ -220,7 +220,7 @@ TEST(Paged, AForkCopiesTheBlockThatItWritesAndNoOther) {
 }
 
 TEST(Paged, ARefusedBlockChangesNothing) {
-  const CacheShape s{2, 2, 8, 1000, &codec_f32(), &codec_f32()};
+  const CacheShape s{2, 2, 8, 1000, kv_type_of(codec_f32()), kv_type_of(codec_f32())};
   const size_t block = 64 * s.position_bytes();
   const auto budget = Budget::create(3 * block, "ModelOptions::kv_ram");
   const auto pool = BlockPool::create({budget});

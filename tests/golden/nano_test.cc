@@ -73,7 +73,7 @@ class GoldenNano : public testing::Test {
     std::vector<std::vector<int>> prompts(kBatch);
     for (size_t i = 0; i < idx.values.size(); ++i) prompts[i / kTokens].push_back(static_cast<int>(idx.values[i]));
     CacheShape shape = network_->family().cache_needs(network_->config());
-    shape.k = shape.v = &codec_f32();
+    shape.k = shape.v = kv_type_of(codec_f32());
     std::vector<std::unique_ptr<Layout>> caches;
     std::vector<BatchItem> items;
     for (const auto& prompt : prompts) {

@@ -307,7 +307,7 @@ TEST(RegressFalcon, AHalfIsCutBetweenItsBytesAsByTokenizerJson) {
   put(folder / "tokenizer.json", file.dump());
   const auto tokenizer = Tokenizer::from_json(folder / "tokenizer.json");
   ASSERT_TRUE(tokenizer) << message_of(tokenizer);
-  const auto owned = gguf_vocab_of(model_of(**tokenizer), 5, "falcon");
+  const auto owned = gguf_vocab_of(model_of(**tokenizer), 5, {});
   ASSERT_TRUE(owned) << message_of(owned);
   EXPECT_EQ(owned->vocab.pre, "falcon");
   const auto gguf = make_tokenizer(std::move(*make_gguf_tokenizer(owned->vocab)));

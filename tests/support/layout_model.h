@@ -31,16 +31,16 @@ namespace kvasir::conformance {
 
 struct Case {
   const LayoutInfo* layout;
-  const Codec* codec;
+  const KvType* type;
 
-  std::string name() const { return fmt::format("{}_{}", layout->name, codec->name); }
+  std::string name() const { return fmt::format("{}_{}", layout->name, type->name); }
 };
 
-/// The codecs that K and V are stored in.
-inline std::vector<const Codec*> kv_codecs() {
-  std::vector<const Codec*> all;
+/// The types that store heads as they are: a layout sees no rotation.
+inline std::vector<const KvType*> plain_kv_types() {
+  std::vector<const KvType*> all;
   for (const KvType& type : kv_types())
-    if (!type.rotated) all.push_back(type.codec);
+    if (!type.rotated) all.push_back(&type);
   return all;
 }
 
@@ -50,7 +50,7 @@ inline std::ostream& operator<<(std::ostream& out, const Case& c) { return out <
 inline std::vector<Case> cases() {
   std::vector<Case> all;
   for (const LayoutInfo* layout : layouts())
-    for (const Codec* codec : kv_codecs()) all.push_back({layout, codec});
+    for (const KvType* type : plain_kv_types()) all.push_back({layout, type});
   return all;
 }
 
@@ -104,7 +104,7 @@ class DistinctValues {
 };
 
 inline ValueAt distinct_values(const CacheShape& shape) {
-  return [shape, k = DistinctValues(*shape.k), v = DistinctValues(*shape.v)](const Place& p) {
+  return [shape, k = DistinctValues(*shape.k->codec), v = DistinctValues(*shape.v->codec)](const Place& p) {
     return (p.is_v ? v : k)(place_id(shape, p));
   };
 }
@@ -185,9 +185,9 @@ class Sequence {
         floats(layer, pos, false, &k);
         floats(layer, pos, true, &v);
         layout->write(layer, pos, k.data(), v.data());
-        encode_heads(*s.k, s, k.data(),
+        encode_heads(*s.k->codec, s, k.data(),
                      k_[static_cast<size_t>(layer)].data() + static_cast<size_t>(pos) * s.k_row_bytes());
-        encode_heads(*s.v, s, v.data(),
+        encode_heads(*s.v->codec, s, v.data(),
                      v_[static_cast<size_t>(layer)].data() + static_cast<size_t>(pos) * s.v_row_bytes());
       }
   }
@@ -268,9 +268,9 @@ class Sequence {
         if ((tile.live >> i & 1) == 0) continue;
         std::array<float, kMaxRow> row;
         const auto end = row.begin() + int64_t{shape.kv_heads} * shape.head_dim;
-        decode_heads(*shape.k, shape, tile.k + i * tile.k_stride, row.data());
+        decode_heads(*shape.k->codec, shape, tile.k + i * tile.k_stride, row.data());
         s.rows.insert(s.rows.end(), row.begin(), end);
-        decode_heads(*shape.v, shape, tile.v + i * tile.v_stride, row.data());
+        decode_heads(*shape.v->codec, shape, tile.v + i * tile.v_stride, row.data());
         s.rows.insert(s.rows.end(), row.begin(), end);
       }
     return s;
@@ -292,8 +292,8 @@ class Sequence {
         if (tile.first + i >= length) return fmt::format("position {} does not exist", pos);
         if (!live.insert(tile.first + i).second) return fmt::format("position {} is there twice", pos);
         if (!is_seen(length, tile.first + i, s.window(layer), s.sinks)) continue;
-        if (!same_rows(*s.k, s, tile.k + at * tile.k_stride, k_rows(layer) + pos * s.k_row_bytes()) ||
-            !same_rows(*s.v, s, tile.v + at * tile.v_stride, v_rows(layer) + pos * s.v_row_bytes()))
+        if (!same_rows(*s.k->codec, s, tile.k + at * tile.k_stride, k_rows(layer) + pos * s.k_row_bytes()) ||
+            !same_rows(*s.v->codec, s, tile.v + at * tile.v_stride, v_rows(layer) + pos * s.v_row_bytes()))
           return fmt::format("position {} of {} is not what was written", pos, length);
       }
     for (int pos = 0; pos < length; ++pos)
@@ -309,9 +309,9 @@ class Sequence {
       if (live != (first + i < end)) return fmt::format("position {} of {} live: {}", first + i, end, live);
       if (!live) continue;
       const size_t at = static_cast<size_t>(i), pos = static_cast<size_t>(first + i);
-      if (!same_rows(*s.k, s, tile.k + at * tile.k_stride, k_rows(layer) + pos * s.k_row_bytes()))
+      if (!same_rows(*s.k->codec, s, tile.k + at * tile.k_stride, k_rows(layer) + pos * s.k_row_bytes()))
         return fmt::format("layer {} position {} of {}: another K", layer, pos, end);
-      if (!same_rows(*s.v, s, tile.v + at * tile.v_stride, v_rows(layer) + pos * s.v_row_bytes()))
+      if (!same_rows(*s.v->codec, s, tile.v + at * tile.v_stride, v_rows(layer) + pos * s.v_row_bytes()))
         return fmt::format("layer {} position {} of {}: another V", layer, pos, end);
     }
     return {};

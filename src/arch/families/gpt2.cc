@@ -122,10 +122,13 @@ Rows final_norm(Pass& pass, Rows x, const Weights& w) { return layer_norm(pass, 
 constexpr std::array<std::string_view, 1> kAliases{"gpt2"};
 constexpr std::array<std::string_view, 2> kPrefixes{"", "transformer."};
 constexpr std::array<std::string_view, 2> kMasks{".attn.bias", ".attn.masked_bias"};
-constexpr GgufName kGgufKeys[] = {
-    {"block_count", "n_layer"},         {"context_length", "n_positions"},
-    {"embedding_length", "n_embd"},     {"feed_forward_length", "n_inner"},
-    {"attention.head_count", "n_head"}, {"attention.layer_norm_epsilon", "layer_norm_epsilon"},
+constexpr GgufKey kGgufKeys[] = {
+    {"block_count", "n_layer", &ModelConfig::layers},
+    {"context_length", "n_positions", &ModelConfig::max_ctx},
+    {"embedding_length", "n_embd", &ModelConfig::hidden},
+    {"feed_forward_length", "n_inner", &ModelConfig::ffn},
+    {"attention.head_count", "n_head", &ModelConfig::heads},
+    {"attention.layer_norm_epsilon", "layer_norm_epsilon", nullptr, &ModelConfig::norm_eps},
 };
 constexpr GgufName kGgufTensors[] = {
     {"token_embd", "wte"}, {"position_embd", "wpe"}, {"output_norm", "ln_f"}, {"output", "lm_head"}};

@@ -111,6 +111,7 @@ Rows final_norm(Pass& pass, Rows x, const Weights& w) { return rms_norm(pass, x,
 
 namespace {
 constexpr std::array<std::string_view, 2> kAliases{"llama", kMistral};
+constexpr std::array<std::string_view, 2> kGgufPaired{"attn_q", "attn_k"};
 }  // namespace
 
 }  // namespace llama
@@ -119,7 +120,7 @@ const Family family_llama{.name = "llama",
                           .summary = "Llama 1 to 3, Mistral, SmolLM2, TinyLlama: RMSNorm, RoPE, grouped heads, SwiGLU",
                           .aliases = llama::kAliases,
                           .prefixes = llama::kPrefixes,
-                          .gguf = {.arch = "llama", .paired_qk = true},
+                          .gguf = {.arch = "llama", .paired = llama::kGgufPaired},
                           .parse_config = llama::parse_config,
                           .tensor_table = llama::tensor_table,
                           .cache_needs = uniform_cache,

@@ -53,6 +53,8 @@ void layer(Pass& pass, int l, const Weights& w) {
 }
 
 constexpr std::array<std::string_view, 1> kAliases{"phi3"};
+// Phi-3's tokenizer.json has "rstrip" on every added token but these.
+constexpr std::array<std::string_view, 3> kPlainTokens{"<unk>", "<s>", "<|endoftext|>"};
 constexpr GgufName kGgufTensors[] = {
     {"attn_norm", "input_layernorm"},         {"attn_qkv", "self_attn.qkv_proj"}, {"attn_output", "self_attn.o_proj"},
     {"ffn_norm", "post_attention_layernorm"}, {"ffn_up", "mlp.gate_up_proj"},     {"ffn_down", "mlp.down_proj"},
@@ -64,7 +66,7 @@ const Family family_phi3{.name = "phi3",
                          .summary = "Phi-3: Llama with q, k and v in one matrix, gate and up in another",
                          .aliases = kAliases,
                          .prefixes = llama::kPrefixes,
-                         .gguf = {.arch = "phi3", .layer_tensors = kGgufTensors},
+                         .gguf = {.arch = "phi3", .layer_tensors = kGgufTensors, .rstrip_but = kPlainTokens},
                          .parse_config = parse_config,
                          .tensor_table = tensor_table,
                          .cache_needs = uniform_cache,

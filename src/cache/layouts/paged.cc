@@ -108,9 +108,7 @@ class PagedLayout : public Layout {
   // Whether the block that position `pos` is written to has rows that somebody else reads too.
   bool is_shared(int pos) const {
     const auto block = static_cast<size_t>(pos / kBlock);
-    if (block >= blocks_.size()) return false;
-    const BlockPtr held = blocks_[block];  // its end is an acquire: what others read of a block they let go of is over
-    return held.use_count() > 2;
+    return block < blocks_.size() && !blocks_[block].unique();
   }
 
   std::shared_ptr<BlockPool> pool_;

@@ -6,7 +6,7 @@
 namespace kvasir {
 
 PrefixTree::Hit PrefixTree::find(const std::string& space, std::span<const int> tokens) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   ++stats_.queries;
   stats_.asked_tokens += static_cast<int64_t>(tokens.size());
   const auto root = roots_.find(space);
@@ -25,7 +25,7 @@ PrefixTree::Hit PrefixTree::find(const std::string& space, std::span<const int> 
 }
 
 void PrefixTree::insert(const std::string& space, std::span<const int> tokens, std::shared_ptr<Layout> cache) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   auto& root = roots_[space];
   if (root == nullptr) root = std::make_unique<Node>();
   const Match found = match(*root, tokens);
@@ -46,12 +46,12 @@ void PrefixTree::insert(const std::string& space, std::span<const int> tokens, s
 }
 
 bool PrefixTree::give_back() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return evict_one();
 }
 
 PrefixStats PrefixTree::stats() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   PrefixStats now = stats_;
   now.entries = leaves_.size();
   return now;

@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <set>
 #include <span>
 #include <string>
@@ -16,6 +15,7 @@
 
 #include <kvasir/kv_cache.h>
 
+#include "base/mutex.h"
 #include "cache/block_pool.h"
 #include "cache/layout.h"
 
@@ -58,21 +58,22 @@ class PrefixTree : public BlockHolder {
     int length;
   };
 
-  Match match(Node& root, std::span<const int> tokens) const;
-  Node& split(Node& node, int depth);
-  void touch(Node& node);
-  void keep(Node& node, std::shared_ptr<Layout> cache);
-  std::shared_ptr<Layout> drop(Node& node);
-  bool evict_one();
-  void remove(Node& leaf);
+  Match match(Node& root, std::span<const int> tokens) const KVASIR_REQUIRES(mutex_);
+  Node& split(Node& node, int depth) KVASIR_REQUIRES(mutex_);
+  void touch(Node& node) KVASIR_REQUIRES(mutex_);
+  void keep(Node& node, std::shared_ptr<Layout> cache) KVASIR_REQUIRES(mutex_);
+  std::shared_ptr<Layout> drop(Node& node) KVASIR_REQUIRES(mutex_);
+  bool evict_one() KVASIR_REQUIRES(mutex_);
+  void remove(Node& leaf) KVASIR_REQUIRES(mutex_);
 
   const size_t limit_;
-  mutable std::mutex mutex_;
-  std::map<std::string, std::unique_ptr<Node>> roots_;
-  std::set<std::pair<uint64_t, Node*>> leaves_;  // by last use
-  std::unordered_map<const void*, int> held_;    // what the entries hold, and how many hold it
-  uint64_t clock_ = 0;
-  PrefixStats stats_;
+  mutable Mutex mutex_;
+  std::map<std::string, std::unique_ptr<Node>> roots_ KVASIR_GUARDED_BY(mutex_);
+  std::set<std::pair<uint64_t, Node*>> leaves_ KVASIR_GUARDED_BY(mutex_);  // by last use
+  // What the entries hold, and how many hold it.
+  std::unordered_map<const void*, int> held_ KVASIR_GUARDED_BY(mutex_);
+  uint64_t clock_ KVASIR_GUARDED_BY(mutex_) = 0;
+  PrefixStats stats_ KVASIR_GUARDED_BY(mutex_);
 };
 
 }  // namespace kvasir

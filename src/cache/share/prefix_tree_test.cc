@@ -14,7 +14,7 @@
 namespace kvasir {
 namespace {
 
-const CacheShape kShape{1, 1, 4, 2000, &codec_f32(), &codec_f32()};
+const CacheShape kShape{1, 1, 4, 2000, kv_type_of(codec_f32()), kv_type_of(codec_f32())};
 const size_t kBlock = 64 * kShape.position_bytes();
 
 class Prefixes : public testing::Test {

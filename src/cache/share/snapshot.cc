@@ -106,8 +106,8 @@ Result<std::vector<std::byte>> header_bytes(const SnapshotHeader& h) {
   fixed.numerics_version = h.numerics_version;
   KVASIR_TRY(fixed.fingerprint_high, parse_hex(fingerprint.substr(0, 16)));
   KVASIR_TRY(fixed.fingerprint_low, parse_hex(fingerprint.substr(16)));
-  kv_type_name(*h.shape.k, h.shape.rotate_k).copy(fixed.k, kTypeName);
-  kv_type_name(*h.shape.v, h.shape.rotate_v).copy(fixed.v, kTypeName);
+  h.shape.k->name.copy(fixed.k, kTypeName);
+  h.shape.v->name.copy(fixed.v, kTypeName);
   fixed.layers = static_cast<uint32_t>(h.shape.layers);
   fixed.kv_heads = static_cast<uint32_t>(h.shape.kv_heads);
   fixed.head_dim = static_cast<uint32_t>(h.shape.head_dim);
@@ -257,12 +257,10 @@ Result<void> Snapshot::parse_header(std::span<const std::byte> bytes) {
       return error;
     });
   };
-  KVASIR_TRY(const KvType k, stored_type(f.k));
-  KVASIR_TRY(const KvType v, stored_type(f.v));
+  KVASIR_TRY(const KvType* k, stored_type(f.k));
+  KVASIR_TRY(const KvType* v, stored_type(f.v));
   const auto positions = static_cast<int>(f.positions), layers = static_cast<int>(f.layers);
-  CacheShape shape{
-      layers,   static_cast<int>(f.kv_heads), static_cast<int>(f.head_dim), positions, k.codec, v.codec, k.rotated,
-      v.rotated};
+  CacheShape shape{layers, static_cast<int>(f.kv_heads), static_cast<int>(f.head_dim), positions, k, v};
   shape.sinks = static_cast<int>(f.sinks);
   std::vector<int> oldest;
   const std::byte* at = bytes.data() + sizeof f;

@@ -84,8 +84,8 @@ TEST_F(SnapshotFile, ComesBack) {
   EXPECT_EQ(h.tokens, tokens_of(kPositions));
   EXPECT_EQ(h.positions, kPositions);
   EXPECT_EQ(h.fingerprint, "00112233445566778899aabbccddeeff");
-  EXPECT_EQ(h.shape.k, find_codec("f16"));
-  EXPECT_EQ(h.shape.v, &codec_f32());
+  EXPECT_EQ(h.shape.k, *find_kv_type("f16"));
+  EXPECT_EQ(h.shape.v, *find_kv_type("f32"));
   EXPECT_EQ(h.shape.window_policy(), "none");
   EXPECT_EQ(h.numerics_version, static_cast<uint32_t>(kNumericsVersion));
   EXPECT_EQ(refusal(bytes_), "");

@@ -140,7 +140,7 @@ Result<void> fill(const GgufVocab& vocab, bool add_bos_by_default, BpeParts& par
   return {};
 }
 
-Result<std::unique_ptr<const TokenModel>> make_llama(const GgufVocab& vocab) {
+Result<std::unique_ptr<const TokenModel>> make_sentencepiece(const GgufVocab& vocab) {
   KVASIR_CHECK(check_length("scores", vocab.scores.size(), vocab.tokens.size()));
   KVASIR_CHECK(check_length("token_type", vocab.types.size(), vocab.tokens.size()));
   for (std::size_t id = 0; id < vocab.scores.size(); ++id) {
@@ -149,7 +149,7 @@ Result<std::unique_ptr<const TokenModel>> make_llama(const GgufVocab& vocab) {
   }
   SpmParts parts;
   KVASIR_CHECK(fill(vocab, true, parts, parts.kinds));
-  for (AddedToken& token : parts.added) token.rstrip = swallows_space(vocab.arch, token.content);
+  for (AddedToken& token : parts.added) token.rstrip = swallows_space(vocab.rstrip_but, token.content);
   parts.scores = vocab.scores;
   parts.fuse_unk = true;
   parts.byte_fallback = true;
@@ -157,7 +157,7 @@ Result<std::unique_ptr<const TokenModel>> make_llama(const GgufVocab& vocab) {
   return SpmModel::make(std::move(parts));
 }
 
-Result<std::unique_ptr<const TokenModel>> make_gpt2(const GgufVocab& vocab) {
+Result<std::unique_ptr<const TokenModel>> make_byte_level(const GgufVocab& vocab) {
   KVASIR_TRY(const PreTokenization* pre, find_pre(vocab.pre));
   if (vocab.add_space_prefix.value_or(false))
     return fail(Error::damaged, "tokenizer.ggml.add_space_prefix is set, which a byte-level tokenizer has no use for");
@@ -181,10 +181,8 @@ Result<std::unique_ptr<const TokenModel>> make_gpt2(const GgufVocab& vocab) {
 
 }  // namespace
 
-// Phi-3's own tokenizer.json has "rstrip" on every added token but these.
-bool swallows_space(std::string_view arch, std::string_view token) {
-  constexpr std::string_view kPlain[] = {"<unk>", "<s>", "<|endoftext|>"};
-  return arch == "phi3" && std::find(std::begin(kPlain), std::end(kPlain), token) == std::end(kPlain);
+bool swallows_space(const RstripBut& but, std::string_view token) {
+  return but && std::find(but->begin(), but->end(), token) == but->end();
 }
 
 std::string_view find_pre_name(const ByteLevelParts& parts) {
@@ -205,8 +203,8 @@ Result<std::unique_ptr<const TokenModel>> make_gguf_tokenizer(const GgufVocab& v
                   fmt::format("a vocabulary of {} tokens is not in 1..{}", vocab.tokens.size(), kMaxTokens));
     }
     KVASIR_CHECK(check_ids(vocab));
-    if (vocab.model == "llama") return make_llama(vocab);
-    if (vocab.model == "gpt2") return make_gpt2(vocab);
+    if (vocab.model == kGgufSentencePiece) return make_sentencepiece(vocab);
+    if (vocab.model == kGgufByteLevel) return make_byte_level(vocab);
     return fail(Error::unsupported,
                 fmt::format("the tokenizer model {} (tokenizer.ggml.model) is not supported; known: llama, gpt2",
                             quote(vocab.model)));

@@ -6,6 +6,7 @@
 #include <deque>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,22 +19,28 @@ namespace kvasir {
 
 struct ByteLevelParts;
 
+/// The two kinds of tokenizer, as `tokenizer.ggml.model` names them.
+inline constexpr std::string_view kGgufSentencePiece = "llama", kGgufByteLevel = "gpt2";
+
+/// Added tokens of a SentencePiece vocabulary swallow the white space after them, but for these. Absent: none does.
+using RstripBut = std::optional<std::span<const std::string_view>>;
+
 /// The values of `tokenizer.ggml.<name>`; the key's name follows where it differs. An absent array is empty. The views
 /// need only live as long as the call that takes them.
 struct GgufVocab {
-  std::string arch;   ///< general.architecture: phi3's added tokens swallow white space, which no key says
-  std::string model;  ///< "llama" or "gpt2"; other kinds are refused by their names
+  RstripBut rstrip_but;  ///< no key says it: the architecture does
+  std::string model;     ///< kGgufSentencePiece or kGgufByteLevel; other kinds are refused by their names
   std::string pre;
   std::vector<std::string_view> tokens;
-  std::vector<std::string_view> merges;  ///< gpt2: "left right", best first
-  std::vector<float> scores;             ///< llama
+  std::vector<std::string_view> merges;  ///< byte-level: "left right", best first
+  std::vector<float> scores;             ///< SentencePiece
   std::vector<std::int32_t> types;  ///< token_type: 1 normal, 2 unknown, 3 control, 4 user-defined, 5 unused, 6 byte
   std::optional<int> bos;           ///< bos_token_id
   std::optional<int> eos;           ///< eos_token_id
   std::optional<int> eot;           ///< eot_token_id
   std::optional<int> unk;           ///< unknown_token_id
   std::optional<bool> add_bos;      ///< add_bos_token
-  std::optional<bool> add_space_prefix;  ///< llama
+  std::optional<bool> add_space_prefix;  ///< SentencePiece
 };
 
 /// A vocabulary with the texts that its views point to.
@@ -42,15 +49,14 @@ struct OwnedGgufVocab {
   std::deque<std::string> texts;
 };
 
-/// The other way: what a GGUF file of architecture `arch` says for `model` in a language model of `tokens` tokens. Ids
-/// without a piece are padded with unused tokens, as llama.cpp's converter does. `eos` and `eot` are left to the
-/// caller. Errors: a tokenizer that differs from each of those that GGUF files can name, or of which Kvasir and
-/// llama.cpp would make different ids, by what differs.
-Result<OwnedGgufVocab> gguf_vocab_of(const TokenModel& model, int tokens, std::string_view arch);
+/// The other way: what a GGUF file says for `model` in a language model of `tokens` tokens. Ids without a piece are
+/// padded with unused tokens, as llama.cpp's converter does. `eos` and `eot` are left to the caller. Errors: a
+/// tokenizer that differs from each of those that GGUF files can name, or of which Kvasir and llama.cpp would make
+/// different ids, by what differs.
+Result<OwnedGgufVocab> gguf_vocab_of(const TokenModel& model, int tokens, const RstripBut& rstrip_but);
 
-/// Whether readers of GGUF let this added token of a SentencePiece vocabulary swallow the white space after it: no key
-/// says so, the architecture does.
-bool swallows_space(std::string_view arch, std::string_view token);
+/// Whether this added token is one that swallows the white space after it.
+bool swallows_space(const RstripBut& but, std::string_view token);
 
 /// The name of `tokenizer.ggml.pre` under which files cut texts like this; empty when there is none.
 std::string_view find_pre_name(const ByteLevelParts& parts);

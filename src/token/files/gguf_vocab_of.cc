@@ -96,8 +96,8 @@ const char* flag_without_a_place(const AddedToken& token, bool readers_strip, bo
 
 class Writer {
  public:
-  Writer(const BpeParts& parts, int tokens, std::string_view arch) : parts_(parts), tokens_(tokens) {
-    vocab().arch = arch;
+  Writer(const BpeParts& parts, int tokens, const RstripBut& rstrip_but) : parts_(parts), tokens_(tokens) {
+    vocab().rstrip_but = rstrip_but;
   }
 
   // What both kinds have. `spelling` gives a piece as the file has it.
@@ -156,9 +156,9 @@ class Writer {
   OwnedGgufVocab out_;
 };
 
-Result<OwnedGgufVocab> from_byte_level(const ByteLevelParts& parts, int tokens, std::string_view arch) {
-  Writer out(parts, tokens, arch);
-  out.vocab().model = "gpt2";
+Result<OwnedGgufVocab> from_byte_level(const ByteLevelParts& parts, int tokens, const RstripBut& rstrip_but) {
+  Writer out(parts, tokens, rstrip_but);
+  out.vocab().model = kGgufByteLevel;
   out.vocab().pre = find_pre_name(parts);
   if (out.vocab().pre.empty()) return no_place("that cuts its texts like this one");
   if (parts.leading_space) return no_place("that puts a space before each text");
@@ -222,11 +222,11 @@ Result<std::int32_t> type_for_readers(const SpmParts& parts, int id, bool found)
       fmt::format("that does not look for its piece {} ({}) in a text", id, quote(parts.vocabulary.piece(id))));
 }
 
-Result<OwnedGgufVocab> from_spm(const SpmParts& parts, int tokens, std::string_view arch) {
+Result<OwnedGgufVocab> from_spm(const SpmParts& parts, int tokens, const RstripBut& rstrip_but) {
   constexpr float kPadScore = -1000;
   KVASIR_CHECK(check_spm(parts));
-  Writer out(parts, tokens, arch);
-  out.vocab().model = "llama";
+  Writer out(parts, tokens, rstrip_but);
+  out.vocab().model = kGgufSentencePiece;
   out.vocab().pre = "default";
   KVASIR_CHECK(
       out.common([&](std::string_view piece) { return parts.marks_spaces ? std::string(piece) : mark_spaces(piece); }));
@@ -241,18 +241,18 @@ Result<OwnedGgufVocab> from_spm(const SpmParts& parts, int tokens, std::string_v
     KVASIR_CHECK(check_merges(parts, id, found[slot]));
   }
   KVASIR_CHECK(
-      out.added_tokens(false, [arch](const AddedToken& token) { return swallows_space(arch, token.content); }));
+      out.added_tokens(false, [&](const AddedToken& token) { return swallows_space(rstrip_but, token.content); }));
   out.vocab().add_space_prefix = parts.space_before == SpaceBefore::kEvery;
   return out.take();
 }
 
 }  // namespace
 
-Result<OwnedGgufVocab> gguf_vocab_of(const TokenModel& model, int tokens, std::string_view arch) {
+Result<OwnedGgufVocab> gguf_vocab_of(const TokenModel& model, int tokens, const RstripBut& rstrip_but) {
   return guarded([&]() -> Result<OwnedGgufVocab> {
     if (const auto* bytes = dynamic_cast<const ByteLevelModel*>(&model))
-      return from_byte_level(bytes->parts(), tokens, arch);
-    if (const auto* spm = dynamic_cast<const SpmModel*>(&model)) return from_spm(spm->parts(), tokens, arch);
+      return from_byte_level(bytes->parts(), tokens, rstrip_but);
+    if (const auto* spm = dynamic_cast<const SpmModel*>(&model)) return from_spm(spm->parts(), tokens, rstrip_but);
     return no_place("of this kind");
   });
 }

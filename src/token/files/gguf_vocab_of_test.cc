@@ -30,7 +30,7 @@ TokenizerPtr opened(Result<TokenizerPtr> tokenizer) {
 }
 
 TokenizerPtr read_back(const Tokenizer& tokenizer, int tokens) {
-  const auto owned = gguf_vocab_of(tokenizer.model(), tokens, "llama");
+  const auto owned = gguf_vocab_of(tokenizer.model(), tokens, {});
   EXPECT_TRUE(owned) << owned.error().message();
   if (!owned) return nullptr;
   auto model = make_gguf_tokenizer(owned->vocab);
@@ -74,7 +74,7 @@ TEST(GgufVocabOf, PreTokenizersAreNamedAsLlamaCppNamesThem) {
   const std::pair<const char*, const char*> names[] = {{"gpt2", "gpt-2"}, {"smollm2", "smollm"}, {"qwen3", "qwen2"}};
   for (const auto& [folder, pre] : names) {
     const auto tokenizer = opened(Tokenizer::from_json(data_folder() / "tokenizers" / folder / "tokenizer.json"));
-    const auto owned = gguf_vocab_of(model_of(*tokenizer), tokenizer->vocab_size(), "llama");
+    const auto owned = gguf_vocab_of(model_of(*tokenizer), tokenizer->vocab_size(), {});
     ASSERT_TRUE(owned) << owned.error().message();
     EXPECT_EQ(owned->vocab.pre, pre);
     EXPECT_EQ(owned->vocab.model, "gpt2");
@@ -92,14 +92,14 @@ std::string refusal(const JsonParts& parts, int tokens = 13) {
   const TempFile file(parts.text());
   const auto tokenizer = Tokenizer::from_json(file.path());
   if (!tokenizer) return "not read: " + tokenizer.error().message();
-  const auto owned = gguf_vocab_of(model_of(**tokenizer), tokens, "llama");
+  const auto owned = gguf_vocab_of(model_of(**tokenizer), tokens, {});
   return owned ? "accepted" : owned.error().message();
 }
 
 TEST(GgufVocabOf, GapsAreUnusedAndAddedTokensHaveTheirTypes) {
   const TempFile file(gpt2_parts().text());
   const auto tokenizer = opened(Tokenizer::from_json(file.path()));
-  const auto owned = gguf_vocab_of(model_of(*tokenizer), 15, "llama");
+  const auto owned = gguf_vocab_of(model_of(*tokenizer), 15, {});
   ASSERT_TRUE(owned) << owned.error().message();
   const GgufVocab& v = owned->vocab;
   EXPECT_THAT(v.tokens, testing::ElementsAre("a", "b", "c", "Ġ", "ab", "abc", "bc", "1", "2", "12", "<|e|>", "[PAD11]",
@@ -120,7 +120,7 @@ TEST(GgufVocabOf, TheFirstTokenOfATemplateIsBos) {
   };
   prefix("[10]");
   const TempFile file(parts.text());
-  const auto owned = gguf_vocab_of(model_of(*opened(Tokenizer::from_json(file.path()))), 13, "llama");
+  const auto owned = gguf_vocab_of(model_of(*opened(Tokenizer::from_json(file.path()))), 13, {});
   ASSERT_TRUE(owned) << owned.error().message();
   EXPECT_EQ(owned->vocab.bos, 10);
   EXPECT_EQ(owned->vocab.add_bos, true);
