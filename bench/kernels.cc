@@ -6,12 +6,15 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <random>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
+
+#include <kvasir/sampling.h>
 
 #include "base/buffer.h"
 #include "base/system.h"
@@ -209,6 +212,25 @@ void register_encoding() {
   }
 }
 
+// A token from a row as long as Qwen's vocabulary, without top-k: flat, and with few likely tokens as a model gives it.
+void register_sampling() {
+  constexpr int kVocabulary = 152064;
+  for (const bool peaked : {false, true})
+    for (const double min_p : {0.0, 0.05})
+      benchmark::RegisterBenchmark(
+          fmt::format("sample/top_p:0.95/min_p:{}/{}", min_p, peaked ? "peaked" : "flat").c_str(),
+          [peaked, min_p](benchmark::State& state) {
+            std::mt19937 random(1);
+            std::normal_distribution<float> normal(0, peaked ? 2.5f : 1.0f);
+            std::vector<float> row(kVocabulary);
+            for (float& x : row) x = normal(random);
+            for (size_t i = 0; peaked && i < 30; ++i) row[i * 5003] = 21 - 0.7f * static_cast<float>(i);
+            const SamplingParams params{.temperature = 0.8, .top_k = 0, .top_p = 0.95, .min_p = min_p};
+            int position = 0;
+            for (auto _ : state) benchmark::DoNotOptimize(sample(row, params, {.position = position++}));
+          });
+}
+
 void register_all(const Kernels& k) {
   const bool slow = std::string_view(k.name) == kScalarKernels.name;
   for (const Codec* codec : codecs())
@@ -248,5 +270,6 @@ int main(int argc, char** argv) {
     if (const auto target = kvasir::choose_cpu_target()) kvasir::register_all(kvasir::kernels_for(*target));
   }
   kvasir::register_encoding();
+  kvasir::register_sampling();
   benchmark::RunSpecifiedBenchmarks();
 }

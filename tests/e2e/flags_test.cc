@@ -145,7 +145,8 @@ std::vector<std::string> bad_values(const Json& flag) {
   if (kind == "integers") bad.insert(bad.end(), {"1,,2", ",", "1,", ",1", "1, 2", "1,x"});
   if (kind == "real") {
     bad.assign(std::begin(kNoNumbers), std::end(kNoNumbers));
-    bad.insert(bad.end(), {"-1", "1e400", "1,5", std::to_string(flag["high"].get<double>() * 2)});
+    bad.insert(bad.end(), {"1e400", "1,5", std::to_string(flag["low"].get<double>() - 1),
+                           std::to_string(flag["high"].get<double>() * 2)});
   }
   if (kind == "seed") {
     bad.assign(std::begin(kNoNumbers), std::end(kNoNumbers));
@@ -281,6 +282,17 @@ std::map<std::string, Good> good_values(const std::string& text, const std::stri
       {"--min-p", {"1"}},
       {"--repeat-penalty", {"100"}},
       {"--repeat-last-n", {"0", Shows::differs, {"--repeat-penalty", "100"}}},
+      {"--presence-penalty", {"100"}},
+      {"--frequency-penalty", {"100"}},
+      {"--dry-multiplier", {"100", Shows::differs, {"-n", "100"}, {"-n"}}},
+      {"--dry-base", {"100", Shows::nothing, {"--dry-multiplier", "0.1"}}},  // so long a repeat is rare
+      {"--dry-allowed-length", {"1", Shows::differs, {"--dry-multiplier", "100"}}},
+      {"--dry-penalty-last-n", {"0", Shows::differs, {"--dry-multiplier", "100", "--dry-allowed-length", "1"}}},
+      {"--typical", {"0.01"}},
+      {"--xtc-probability", {"1"}},
+      {"--xtc-threshold", {"0.01", Shows::differs, {"--xtc-probability", "1"}}},
+      {"--logit-bias", {"5:100"}},
+      {"--samplers", {"penalties"}},
       {"--seed", {"12345678901234567"}},
       {"--stop", {" "}},
       {"--ignore-eos", {"\n", Shows::nothing}},  // no text ends so soon
