@@ -254,8 +254,8 @@ TEST(Samplers, BiasIsAddedToRawLogits) {
   EXPECT_EQ(*sample(row, p), 0) << "banned";
   p.logit_bias = {{1, -99}, {2, -std::numeric_limits<float>::infinity()}, {0, -100}, {3, -100}};
   EXPECT_EQ(*sample(row, p), 1) << "-99 is no ban";
-  p.logit_bias = {{2, 2}};
-  p.repeat_penalty = 2;  // of the biased logit: 4 / 2
+  p.logit_bias = {{2, 2.5f}};
+  p.repeat_penalty = 2;  // of the biased logit: 4.5 / 2
   EXPECT_EQ(*sample(row, p, {.recent = std::vector<int>{2}}), 1);
 
   p.logit_bias = {{4, 1}};
@@ -290,7 +290,7 @@ TEST(Samplers, OnlyWhatTheConstraintAllows) {
   std::vector<float> row(150);
   for (size_t i = 0; i < row.size(); ++i) row[i] = static_cast<float>(i % 50) * 0.125f;
   Allow some({3, 70, 149});
-  for (const double temperature : {0.0, 0.8}) {
+  for (const double temperature : {0.0, 3.0}) {
     std::set<int> chosen;
     SamplingParams p{.temperature = temperature, .top_k = 0, .top_p = 1, .min_p = 0};
     for (int i = 0; i < 2000; ++i) chosen.insert(*sample(row, p, {.position = i, .constraint = &some}));
