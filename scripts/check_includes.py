@@ -38,7 +38,7 @@ EXCEPTIONS = re.compile(r'^src/lab/(quantize|synth|inspect)|^bench/kernels\.cc$'
 MOST_PUBLIC_HEADERS = 12
 # Types of src/ that public headers declare; the list only becomes shorter.
 HIDDEN = {'BlockPool', 'Budget', 'BudgetShare', 'CacheShape', 'Codec', 'Family', 'Layout', 'LayoutInfo', 'ModelConfig',
-          'Network', 'TensorDir', 'TokenModel'}
+          'Network', 'TensorDir'}
 DECLARED = re.compile(r'^(?:class|struct|enum class) (\w+);')
 DEFINED = re.compile(r'^\s*(?:class|struct|enum class) (\w+)(?: final)?(?: : [^{;]*)?\s*\{', re.M)
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')

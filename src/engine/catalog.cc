@@ -122,8 +122,8 @@ Result<LayoutEntry> find_layout(std::string_view name) {
 }
 
 Result<KvTypeEntry> find_kv_type(std::string_view name) {
-  KVASIR_TRY(const KvType type, kvasir::find_kv_type(name));
-  return entry_of(type);
+  KVASIR_TRY(const KvType* type, kvasir::find_kv_type(name));
+  return entry_of(*type);
 }
 
 Result<WeightTypeEntry> find_weight_type(std::string_view name) {
