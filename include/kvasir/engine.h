@@ -17,12 +17,6 @@
 
 namespace kvasir {
 
-class BudgetShare;
-class Layout;
-struct CacheShape;
-struct LayoutInfo;
-struct EngineImpl;
-
 struct EngineOptions {
   int threads = 0;  ///< 0: min(CPU affinity, cgroup quota, physical cores)
   /// Tokens in one pass, over all sequences (at least one of each); results do not depend on it. A small budget of
@@ -78,16 +72,16 @@ class KVASIR_API Session {
   Session& operator=(Session&&) noexcept;
   ~Session();
 
-  std::span<const int> tokens() const { return tokens_; }
+  std::span<const int> tokens() const;
   /// The position of the next token: all tokens, computed or not.
-  int pos() const { return static_cast<int>(tokens_.size()); }
+  int pos() const;
   /// The leading tokens whose K and V the cache holds. The next pass computes the others.
   int computed() const;
   /// Whether the layout keeps nothing, so that every pass computes all tokens again.
   bool recomputes() const;
   /// Adds tokens without computing them. Errors: more than fit the context.
   Result<void> append(std::span<const int> tokens);
-  int ctx() const { return ctx_; }
+  int ctx() const;
   /// Another session that holds the same and goes its own way from here. Layout paged shares its blocks until one of
   /// them writes; others are copied. Errors: no memory, more than the budget has left.
   Result<Session> fork() const;
@@ -108,24 +102,13 @@ class KVASIR_API Session {
   void release();
   CacheStats cache_stats() const;
 
+  struct Impl;  ///< the library's own
+  explicit Session(std::unique_ptr<Impl> impl);
+  Impl& impl() { return *impl_; }
+  const Impl& impl() const { return *impl_; }
+
  private:
-  friend class Engine;
-  friend class Feeding;
-  Session() = default;
-  static Result<Session> open(std::shared_ptr<const Model> model, const LayoutInfo& layout, const CacheShape& shape);
-  /// Holds `tokens`, which `cache` begins with; or nothing, and says so.
-  bool become(const std::shared_ptr<const Layout>& cache, std::span<const int> tokens);
-  /// The budgets promise the memory that its context may take.
-  Result<void> promise(const LayoutInfo& layout, const CacheShape& shape);
-  /// truncate(), but where the cache cannot go back it is emptied, and what it held is computed again when needed.
-  void take_back(int length);
-  std::shared_ptr<const Model> model_;
-  std::string salt_;
-  std::shared_ptr<const Layout> lease_;  // what it goes on from, kept as long as it may go back there
-  std::unique_ptr<BudgetShare> share_, kv_share_;
-  std::unique_ptr<Layout> cache_;
-  std::vector<int> tokens_;
-  int ctx_ = 0, reached_ = 0;  // the most positions allowed; made room for so far
+  std::unique_ptr<Impl> impl_;
 };
 
 /// The tokens of a feed whose logits are wanted.
@@ -155,8 +138,8 @@ class KVASIR_API Engine {
   static Result<std::unique_ptr<Engine>> create(std::shared_ptr<const Model> model, const EngineOptions& options = {});
   ~Engine();
 
-  const Model& model() const { return *model_; }
-  const std::shared_ptr<const Model>& shared_model() const { return model_; }
+  const Model& model() const { return *shared_model(); }
+  const std::shared_ptr<const Model>& shared_model() const;
   int threads() const;
   /// Calls f(i) for i in [0, n) on the engine's threads. Not during a pass.
   void in_parallel(size_t n, const std::function<void(size_t)>& f);
@@ -204,10 +187,11 @@ class KVASIR_API Engine {
   /// session before and after. Errors: a session that is mid-conversation, no tokens, more than fit.
   Result<std::vector<float>> embed(Session& session, std::span<const int> tokens, Pooling pooling = Pooling::mean);
 
+  struct Impl;  ///< the library's own
+  explicit Engine(std::unique_ptr<Impl> impl);
+
  private:
-  Engine();
-  std::shared_ptr<const Model> model_;
-  std::unique_ptr<EngineImpl> impl_;
+  std::unique_ptr<Impl> impl_;
 };
 
 }  // namespace kvasir

@@ -4,13 +4,13 @@
 
 #include <cstddef>
 #include <memory>
+#include <string>
+#include <string_view>
 
 #include <kvasir/result.h>
 #include <kvasir/version.h>
 
 namespace kvasir {
-
-struct Codec;
 
 /// K and V rows of `batch` sequences of equal length, `[layer][pos][batch][kv_dim]`, kv_dim = kv_heads * head_dim.
 ///
@@ -28,10 +28,10 @@ class KVASIR_API KVCache {
  public:
   static constexpr int kInitialCap = 64;
 
-  /// Requires: every argument >= 1. `k_codec`/`v_codec` are the stored types, null for f32. When the system gives no
-  /// memory the capacity is 0 and the first growth reports it.
-  KVCache(int layers, int kv_heads, int head_dim, int max_len, int batch = 1, const Codec* k_codec = nullptr,
-          const Codec* v_codec = nullptr);
+  /// Requires: every number >= 1. `k_type` and `v_type` are names of catalog::kv_types(). When the system gives no
+  /// memory, or a name is unknown, the capacity is 0 and the first growth reports it.
+  KVCache(int layers, int kv_heads, int head_dim, int max_len, int batch = 1, std::string_view k_type = "f32",
+          std::string_view v_type = "f32");
   ~KVCache();
   KVCache(KVCache&&) noexcept;
   KVCache& operator=(KVCache&&) noexcept;
@@ -44,8 +44,8 @@ class KVASIR_API KVCache {
   int seq_len() const { return seq_len_; }
   int kv_heads() const { return kv_heads_; }
   int head_dim() const { return head_dim_; }
-  const Codec& k_codec() const { return *k_codec_; }
-  const Codec& v_codec() const { return *v_codec_; }
+  const std::string& k_type() const { return k_type_; }
+  const std::string& v_type() const { return v_type_; }
 
   /// The capacity that holds `positions`: kInitialCap doubled until it does, at most max_len.
   static int capacity_for(int positions, int max_len);
@@ -114,8 +114,7 @@ class KVASIR_API KVCache {
   }
 
   int layers_, kv_heads_, head_dim_, max_len_, batch_;
-  const Codec* k_codec_;
-  const Codec* v_codec_;
+  std::string k_type_, v_type_;
   size_t k_row_, v_row_;
   int cap_ = 0, seq_len_ = 0;
   std::byte* k_ = nullptr;

@@ -16,14 +16,6 @@
 
 namespace kvasir {
 
-class BlockPool;
-class Budget;
-class BudgetShare;
-class Network;
-struct Family;
-struct ModelConfig;
-struct TensorDir;
-
 struct ModelOptions {
   WeightsMode weights = WeightsMode::automatic;
   std::string tokenizer;       ///< a tokenizer file; empty: the one inside or beside the model
@@ -62,11 +54,11 @@ class KVASIR_API Model {
   static Result<std::shared_ptr<const Model>> open(const std::string& name_or_path, const ModelOptions& options = {});
   ~Model();
 
-  const ModelInfo& info() const { return info_; }
+  const ModelInfo& info() const;
   /// Null when the model came without one; then only token ids work.
-  const std::shared_ptr<const Tokenizer>& tokenizer() const { return tokenizer_; }
+  const std::shared_ptr<const Tokenizer>& tokenizer() const;
   /// From generation_config.json where there is one.
-  const SamplingParams& sampling_defaults() const { return sampling_; }
+  const SamplingParams& sampling_defaults() const;
   /// XXH3-128 of config and weights, 32 hex digits. Reads all weights the first time; remembered in
   /// $XDG_CACHE_HOME/kvasir or ~/.cache/kvasir for files that cannot have changed since (docs/models.md). Errors:
   /// weights that are not in memory have changed on the disk since the model was opened.
@@ -75,32 +67,15 @@ class KVASIR_API Model {
   /// Errors: an id that the weights have no row for, with its text where the tokenizer has one. `where`: for the error.
   Result<void> check_ids(std::span<const int> ids, const std::string& where) const;
 
-  const Network& network() const { return *network_; }
   /// The files that hold its weights.
-  const std::vector<std::string>& files() const { return files_; }
-  /// What is promised of ModelOptions::ram, and of kv_ram.
-  const std::shared_ptr<Budget>& budget() const { return budget_; }
-  const std::shared_ptr<Budget>& kv_budget() const { return kv_budget_; }
-  /// The blocks of sessions that share memory.
-  const std::shared_ptr<BlockPool>& block_pool() const { return pool_; }
+  const std::vector<std::string>& files() const;
+
+  struct Impl;  ///< the library's own
+  explicit Model(std::unique_ptr<Impl> impl);
+  const Impl& impl() const { return *impl_; }
 
  private:
-  Model();
-  /// Takes from the budget for as long as the model lives.
-  Result<void> take(size_t bytes, const std::string& owner, const std::string& hint);
-  Result<void> open_tokenizer(const std::string& file, bool inside_gguf);
-  void add_turn_ends(bool inside_gguf);
-  Result<void> load_weights(const Family& family, const ModelConfig& config, std::shared_ptr<const TensorDir> dir,
-                            const ModelOptions& options);
-  std::shared_ptr<Budget> budget_, kv_budget_;
-  std::shared_ptr<BlockPool> pool_;
-  std::vector<std::unique_ptr<BudgetShare>> shares_;  // before the network: what was promised goes after it
-  std::unique_ptr<Network> network_;
-  std::shared_ptr<const Tokenizer> tokenizer_;
-  SamplingParams sampling_;
-  ModelInfo info_;
-  std::vector<std::string> files_;
-  mutable std::string fingerprint_, stamps_;  // and the state of the files that it is known to be of
+  std::unique_ptr<Impl> impl_;
 };
 
 /// The tokenizer alone, of a model (by path or name) or of a tokenizer file: tokenizer.json, tokenizer.model, .gguf.

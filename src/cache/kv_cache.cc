@@ -5,8 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "cache/kv_type.h"
 #include "cache/slab.h"
-#include "dtype/codec.h"
 
 namespace kvasir {
 
@@ -18,17 +18,27 @@ class KVCache::Growth {
 
 void KVCache::FreeGrowth::operator()(Growth* growth) const { delete growth; }
 
-KVCache::KVCache(int layers, int kv_heads, int head_dim, int max_len, int batch, const Codec* k_codec,
-                 const Codec* v_codec)
+namespace {
+
+// 0: there is no such type.
+size_t row_bytes(std::string_view type, int kv_heads, int head_dim) {
+  const auto known = find_kv_type(type);
+  return known ? static_cast<size_t>(kv_heads) * (*known)->codec->row_bytes(head_dim) : 0;
+}
+
+}  // namespace
+
+KVCache::KVCache(int layers, int kv_heads, int head_dim, int max_len, int batch, std::string_view k_type,
+                 std::string_view v_type)
     : layers_(layers),
       kv_heads_(kv_heads),
       head_dim_(head_dim),
       max_len_(max_len),
       batch_(batch),
-      k_codec_(k_codec != nullptr ? k_codec : &codec_f32()),
-      v_codec_(v_codec != nullptr ? v_codec : &codec_f32()),
-      k_row_(static_cast<size_t>(kv_heads) * k_codec_->row_bytes(head_dim)),
-      v_row_(static_cast<size_t>(kv_heads) * v_codec_->row_bytes(head_dim)) {
+      k_type_(k_type),
+      v_type_(v_type),
+      k_row_(row_bytes(k_type, kv_heads, head_dim)),
+      v_row_(row_bytes(v_type, kv_heads, head_dim)) {
   if (auto first = plan(std::min(kInitialCap, max_len))) {
     apply(std::move(*first));
     growths_ = 0;  // the first capacity is where it starts, not a growth
@@ -52,6 +62,9 @@ Result<KVCache::GrowthPtr> KVCache::plan(int need) const {
     return fail(Error::too_long, fmt::format("{} positions asked for, the cache may hold {}", need, max_len_),
                 "KV cache", "a larger max_len or a shorter prompt");
   if (need <= cap_) return GrowthPtr();
+  if (k_row_ == 0 || v_row_ == 0)
+    return fail(Error::bad_argument, fmt::format("no KV type stores K as {} and V as {}", k_type_, v_type_), "KV cache",
+                "f32, f16, bf16, q8_0 or q4_0");
   const size_t slots = static_cast<size_t>(batch_);
   KVASIR_TRY(Slab slab, Slab::allocate(layers_, capacity_for(need, max_len_), k_row_ * slots, v_row_ * slots));
   return GrowthPtr(new Growth(std::move(slab)));

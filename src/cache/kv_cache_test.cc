@@ -197,8 +197,8 @@ TEST(KVCache, ABatchLiesInsideThePosition) {
 }
 
 TEST(KVCache, NarrowTypesTakeTheirOwnBytes) {
-  for (const Codec* codec : {&codec_f16(), &codec_bf16()}) {
-    KVCache cache(2, 1, 7, 300, 2, codec, codec);
+  for (const char* type : {"f16", "bf16"}) {
+    KVCache cache(2, 1, 7, 300, 2, type, type);
     EXPECT_EQ(cache.k_row_bytes(), 14u);
     EXPECT_EQ(cache.v_row_bytes(), 14u);
     type_positions<uint16_t>(cache, 0, 300);
@@ -207,8 +207,17 @@ TEST(KVCache, NarrowTypesTakeTheirOwnBytes) {
   }
 }
 
+TEST(KVCache, AnUnknownTypeIsReportedByTheFirstGrowth) {
+  KVCache cache(2, 1, 7, 300, 2, "f32", "q6");
+  EXPECT_EQ(cache.capacity(), 0);
+  const auto grown = cache.grow_to(1);
+  ASSERT_FALSE(grown);
+  EXPECT_EQ(grown.error().kind, Error::bad_argument);
+  EXPECT_THAT(grown.error().message(), testing::HasSubstr("q6"));
+}
+
 TEST(KVCache, KAndVMayDifferInType) {
-  KVCache cache(2, 1, 3, 130, 1, &codec_f32(), &codec_f16());
+  KVCache cache(2, 1, 3, 130, 1, "f32", "f16");
   EXPECT_EQ(cache.k_row_bytes(), 12u);
   EXPECT_EQ(cache.v_row_bytes(), 6u);
   EXPECT_EQ(cache.bytes(), size_t{2} * 64 * 18);

@@ -21,7 +21,7 @@ Result<std::vector<float>> Engine::embed(Session& session, std::span<const int> 
   if (!done) return tl::unexpected<Error>(done.error());
 
   const FloatEnv env;
-  const size_t hidden = static_cast<size_t>(model_->info().hidden), n = tokens.size();
+  const size_t hidden = static_cast<size_t>(impl_->model->info().hidden), n = tokens.size();
   std::vector<double> sum(hidden, 0.0);
   for (size_t t = pooling == Pooling::last ? n - 1 : 0; t < n; ++t)
     for (size_t d = 0; d < hidden; ++d) sum[d] += static_cast<double>(out[0].hidden[t * hidden + d]);

@@ -84,7 +84,7 @@ TEST(Lockstep, ABatchOfThreeEqualsThreeSessionsInBits) {
     for (int chunk : {10, 256}) {
       Opened opened(model, {.threads = 2, .prefill_chunk = chunk});
       const ModelInfo& m = opened.model().info();
-      KVCache cache(m.layers, m.kv_heads, m.head_dim, 160, 3, &codec_f16());
+      KVCache cache(m.layers, m.kv_heads, m.head_dim, 160, 3, "f16");
       std::vector<Session> sessions;
       std::vector<int> prompt;
       engine_test::Copied out, one;

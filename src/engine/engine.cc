@@ -1,6 +1,4 @@
 // Engines: their memory, sessions that they open, passes and steps. Which tokens share a pass is feeding.cc's.
-#include <kvasir/engine.h>
-
 #include <algorithm>
 #include <cstdint>
 
@@ -11,31 +9,30 @@
 #include "engine/engine_impl.h"
 #include "engine/feeding.h"
 #include "engine/memory_plan.h"
+#include "engine/model_impl.h"
+#include "engine/session_impl.h"
 #include "engine/session_shape.h"
 
 namespace kvasir {
 
-Engine::Engine() = default;
+Engine::Engine(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Engine::~Engine() = default;
 
 Result<std::unique_ptr<Engine>> Engine::create(std::shared_ptr<const Model> model, const EngineOptions& options) {
   if (options.prefill_chunk < 1)
     return fail(Error::bad_argument, fmt::format("a prefill chunk of {} tokens", options.prefill_chunk),
                 "EngineOptions::prefill_chunk", "1 or more");
-  std::unique_ptr<Engine> engine(new Engine);
-  engine->impl_ = std::make_unique<EngineImpl>();
-  engine->impl_->network = &model->network();
-  engine->model_ = std::move(model);
-  if (options.prefix_ram > 0) {
-    engine->impl_->prefixes = std::make_shared<PrefixTree>(options.prefix_ram);
-    engine->model_->block_pool()->add_holder(engine->impl_->prefixes);
-  }
-  KVASIR_TRY(engine->impl_->compute, Compute::create(options.threads == 0 ? default_threads() : options.threads));
-  KVASIR_CHECK(engine->impl_->plan_memory(*engine->model_->budget(), options.prefill_chunk));
-  return engine;
+  auto impl = std::make_unique<Impl>();
+  impl->network = model->impl().network.get();
+  impl->model = std::move(model);
+  SharedMemory& memory = impl->model->impl().memory;
+  if (options.prefix_ram > 0) impl->prefixes = memory.prefixes(options.prefix_ram);
+  KVASIR_TRY(impl->compute, Compute::create(options.threads == 0 ? default_threads() : options.threads));
+  KVASIR_CHECK(impl->plan_memory(memory.budget(), options.prefill_chunk));
+  return std::make_unique<Engine>(std::move(impl));
 }
 
-Result<void> EngineImpl::plan_memory(Budget& budget, int prefill_chunk) {
+Result<void> Engine::Impl::plan_memory(Budget& budget, int prefill_chunk) {
   const ModelConfig& c = network->config();
   chunk = budgeted_chunk(network->footprint(), std::min(prefill_chunk, c.max_ctx), compute->threads(), budget.bytes());
   const size_t bytes = network->footprint().activation_bytes(chunk, compute->threads());
@@ -44,6 +41,7 @@ Result<void> EngineImpl::plan_memory(Budget& budget, int prefill_chunk) {
   return {};
 }
 
+const std::shared_ptr<const Model>& Engine::shared_model() const { return impl_->model; }
 int Engine::pass_tokens() const { return impl_->chunk; }
 int Engine::threads() const { return impl_->compute->threads(); }
 void Engine::in_parallel(size_t n, const std::function<void(size_t)>& f) {
@@ -53,21 +51,22 @@ std::string Engine::cpu() const { return impl_->compute->kernels().name; }
 
 Result<Session> Engine::open_session(const SessionOptions& options) const {
   KVASIR_TRY(const LayoutInfo* layout, find_layout(options.layout));
-  const Network& net = model_->network();
+  const Network& net = *impl_->network;
   KVASIR_TRY(CacheShape shape, session_shape(net.family(), net.config(), options, *layout, impl_->chunk));
-  const Budget &budget = *model_->budget(), &kv_budget = *model_->kv_budget();
-  if (options.ctx == 0 && (budget.limited() || kv_budget.limited())) {
-    const size_t spare = model_->block_pool()->spare_bytes();
+  SharedMemory& memory = impl_->model->impl().memory;
+  if (options.ctx == 0 && (memory.budget().limited() || memory.kv_budget().limited())) {
+    const size_t spare = memory.pool()->spare_bytes();
     const auto room = [spare](const Budget& of) { return of.limited() ? of.left() + spare : SIZE_MAX; };
-    shape.max_ctx = std::max(1, positions_that_fit(net.config(), *layout, shape, room(budget), room(kv_budget)));
+    shape.max_ctx =
+        std::max(1, positions_that_fit(net.config(), *layout, shape, room(memory.budget()), room(memory.kv_budget())));
   }
-  KVASIR_TRY(Session session, Session::open(model_, *layout, shape));
-  session.salt_ = options.salt;
+  KVASIR_TRY(Session session, Session::Impl::open(impl_->model, *layout, shape));
+  session.impl().salt = options.salt;
   return session;
 }
 
 Result<void> Engine::pass(std::span<const Feed> feeds, PassOutput* out) {
-  KVASIR_CHECK(Feeding::check(*model_, feeds));
+  KVASIR_CHECK(Feeding::check(*impl_->model, feeds));
   const size_t tokens = Feeding::tokens_to_compute(feeds),
                most = std::max<size_t>(feeds.size(), static_cast<size_t>(impl_->chunk));
   if (tokens > most)
@@ -77,17 +76,15 @@ Result<void> Engine::pass(std::span<const Feed> feeds, PassOutput* out) {
 }
 
 Result<void> Engine::step(std::span<const Feed> feeds, PassOutput* out) {
-  KVASIR_CHECK(Feeding::check(*model_, feeds));
+  KVASIR_CHECK(Feeding::check(*impl_->model, feeds));
   return Feeding(*impl_, feeds).run(out);
 }
 
 Result<void> Engine::make_room(const Feed& feed) {
-  Session& session = *feed.session;
+  Session::Impl& session = feed.session->impl();
   const int end = session.pos() + static_cast<int>(feed.tokens.size());
-  if (session.share_ == nullptr) KVASIR_CHECK(session.promise(session.cache_->info(), session.cache_->shape()));
-  KVASIR_TRY(auto plan, session.cache_->plan(end));
-  session.cache_->apply(std::move(plan));
-  session.reached_ = std::max(session.reached_, end);
+  KVASIR_TRY(auto plan, session.plan(end));
+  session.apply(std::move(plan), end);
   return {};
 }
 

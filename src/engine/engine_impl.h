@@ -28,7 +28,8 @@ class RowBuffer {
   Buffer buffer_;
 };
 
-struct EngineImpl {
+struct Engine::Impl {
+  std::shared_ptr<const Model> model;
   BudgetSharePtr share;  // of activations
   const Network* network = nullptr;
   std::unique_ptr<Compute> compute;

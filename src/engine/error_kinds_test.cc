@@ -7,6 +7,7 @@
 
 #include "arch/network.h"
 #include "base/thread_pool.h"
+#include "engine/model_impl.h"
 #include "tests/support/engines.h"
 
 namespace kvasir {
@@ -102,7 +103,7 @@ TEST(ErrorKinds, OfAPass) {
   StepOutput out;
   EXPECT_EQ(kind_of(opened.engine().prefill(session, tiny::ids(5), &out)), "not_finite");
   const auto pool = *ThreadPool::create(1);
-  WeightSource& source = opened.model().network().source();
+  WeightSource& source = opened.model().impl().network->source();
   EXPECT_EQ(kind_of(source.acquire(source.groups(), -1, *pool)), "internal");
 }
 

@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "engine/session_impl.h"
+
 namespace kvasir {
 
 Result<void> Feeding::check(const Model& model, std::span<const Feed> feeds) {
@@ -35,11 +37,12 @@ size_t Feeding::tokens_to_compute(std::span<const Feed> feeds) {
   return tokens;
 }
 
-Feeding::Feeding(EngineImpl& engine, std::span<const Feed> feeds)
+Feeding::Feeding(Engine::Impl& engine, std::span<const Feed> feeds)
     : engine_(engine), feeds_(feeds), hidden_at_(feeds.size()), errors_(feeds.size()) {
   for (const Feed& feed : feeds) {
     before_.push_back(feed.session->pos());
-    feed.session->tokens_.insert(feed.session->tokens_.end(), feed.tokens.begin(), feed.tokens.end());
+    std::vector<int>& tokens = feed.session->impl().tokens;
+    tokens.insert(tokens.end(), feed.tokens.begin(), feed.tokens.end());
   }
 }
 
@@ -47,9 +50,9 @@ Result<void> Feeding::run(PassOutput* out) {
   Result<void> done = reserve();
   if (done) done = run_passes();
   for (size_t i = 0; i < feeds_.size(); ++i) {
-    Session& session = *feeds_[i].session;
-    if (!done && !errors_[i]) session.take_back(before_[i]);
-    session.cache_->end_step();
+    Session::Impl& session = feeds_[i].session->impl();
+    if (!done && !errors_[i]) session.roll_back(before_[i]);
+    session.cache->end_step();
   }
   return done ? give_rows(out) : done;
 }
@@ -60,9 +63,8 @@ Result<void> Feeding::reserve() {
   std::vector<std::unique_ptr<Layout::Plan>> plans;
   size_t rows = 0, states = 0;
   for (size_t i = 0; i < feeds_.size(); ++i) {
-    Session& session = *feeds_[i].session;
-    if (session.share_ == nullptr) KVASIR_CHECK(session.promise(session.cache_->info(), session.cache_->shape()));
-    KVASIR_TRY(auto plan, session.cache_->plan(session.pos()));
+    Session::Impl& session = feeds_[i].session->impl();
+    KVASIR_TRY(auto plan, session.plan(session.pos()));
     plans.push_back(std::move(plan));
     rows += wanted_rows(i);
     hidden_at_[i] = states;
@@ -71,9 +73,8 @@ Result<void> Feeding::reserve() {
   KVASIR_CHECK(engine_.logits.reserve(rows * static_cast<size_t>(engine_.network->config().vocab)));
   KVASIR_CHECK(engine_.hidden.reserve(states));
   for (size_t i = 0; i < feeds_.size(); ++i) {
-    Session& session = *feeds_[i].session;
-    session.cache_->apply(std::move(plans[i]));
-    session.reached_ = std::max(session.reached_, session.pos());
+    Session::Impl& session = feeds_[i].session->impl();
+    session.apply(std::move(plans[i]), session.pos());
   }
   return {};
 }
@@ -100,15 +101,15 @@ std::vector<BatchItem> Feeding::next_items() {
   const auto channels = static_cast<size_t>(engine_.network->config().hidden);
   int room = std::max(0, engine_.chunk - static_cast<int>(feeds_.size()));
   for (size_t i = 0; i < feeds_.size(); ++i) {
-    const Session& session = *feeds_[i].session;
-    const Layout& cache = *session.cache_;
+    const Session::Impl& session = feeds_[i].session->impl();
+    Layout& cache = *session.cache;
     const int most = cache.info().forgets ? std::min(1 + room, cache.shape().lookahead) : 1 + room;
     const int first = cache.coverage(), n = std::min(session.pos() - first, most);
     if (n == 0 || errors_[i]) continue;
     room -= n - 1;
-    BatchItem item{.cache = session.cache_.get(),
+    BatchItem item{.cache = &cache,
                    .first = first,
-                   .tokens = session.tokens().subspan(static_cast<size_t>(first), static_cast<size_t>(n)),
+                   .tokens = std::span(session.tokens).subspan(static_cast<size_t>(first), static_cast<size_t>(n)),
                    .wanted_from = std::clamp(wanted_from(i) - first, 0, n)};
     if (feeds_[i].hidden) {
       item.hidden_from = std::clamp(before_[i] - first, 0, n);
@@ -132,7 +133,7 @@ size_t Feeding::wanted_rows(size_t i) const {
 }
 
 void Feeding::fail_feed(size_t i, Error error) {
-  feeds_[i].session->take_back(before_[i]);
+  feeds_[i].session->impl().roll_back(before_[i]);
   errors_[i] = std::move(error);
 }
 

@@ -15,7 +15,7 @@ namespace kvasir {
 class Feeding {
  public:
   /// Requires: `feeds` passed check(), and outlives this.
-  Feeding(EngineImpl& engine, std::span<const Feed> feeds);
+  Feeding(Engine::Impl& engine, std::span<const Feed> feeds);
 
   /// Errors: no tokens, an id out of range, more tokens than fit the context, a session that is fed twice.
   static Result<void> check(const Model& model, std::span<const Feed> feeds);
@@ -37,7 +37,7 @@ class Feeding {
   /// Moves the rows of each feed together, in a second buffer.
   Result<void> sort_rows();
 
-  EngineImpl& engine_;
+  Engine::Impl& engine_;
   std::span<const Feed> feeds_;
   std::vector<int> before_;                   // tokens of each session before the feed's own
   std::vector<size_t> owners_;                // the feed of each item of the pass at hand

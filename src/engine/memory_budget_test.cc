@@ -9,6 +9,7 @@
 #include "arch/footprint.h"
 #include "arch/network.h"
 #include "base/buffer.h"
+#include "engine/model_impl.h"
 #include "tests/support/engines.h"
 
 namespace kvasir {
@@ -18,7 +19,7 @@ using namespace engine_test;
 
 TEST(MemoryPlan, PositionsAreTheMostThatFit) {
   const Opened opened("tales");
-  const Network& net = opened.model().network();
+  const Network& net = *opened.model().impl().network;
   for (const LayoutInfo* layout : layouts()) {
     CacheShape shape = net.family().cache_needs(net.config());
     shape.k = shape.v = kv_type_of(codec_f32());
@@ -102,7 +103,7 @@ TEST(MemoryPlan, PlanAndRunAgree) {
 TEST(MemoryPlan, ActivationsStayWithinTheirPromise) {
   for (const int threads : {1, 3}) {
     const auto model = tales_within(100000000);
-    const ModelConfig& c = model->network().config();
+    const ModelConfig& c = model->impl().network->config();
     const size_t before = live_bytes(Owner::activations);
     const auto engine = Engine::create(model, {.threads = threads, .prefill_chunk = 50});
     ASSERT_TRUE(engine) << message_of(engine);
@@ -120,7 +121,7 @@ TEST(MemoryPlan, ActivationsStayWithinTheirPromise) {
     for (Session& session : sessions) all.push_back(&session);
     ASSERT_TRUE(engine_test::decode_step(**engine, all, std::vector<int>{1, 2, 3}, &out));
     const size_t held = live_bytes(Owner::activations) - before,
-                 pass = model->network().footprint().activation_bytes(50, threads);
+                 pass = model->impl().network->footprint().activation_bytes(50, threads);
     EXPECT_LE(held, pass + sessions.size() * sequence_bytes(c, 700)) << threads;
     EXPECT_GE(held, pass / 2) << "a promise of far more than is needed keeps sequences out";
   }

@@ -1,6 +1,4 @@
 // Opening a model: which files belong to it, and in what format.
-#include <kvasir/model.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
@@ -8,16 +6,13 @@
 
 #include <fmt/format.h>
 
-#include "arch/network.h"
-#include "base/budget.h"
-#include "base/mutex.h"
 #include "base/quote.h"
 #include "base/rss.h"
 #include "base/system.h"
-#include "cache/block_pool.h"
 #include "engine/fingerprint_store.h"
 #include "engine/memory_plan.h"
 #include "engine/model_files.h"
+#include "engine/model_impl.h"
 #include "format/gguf.h"
 
 namespace kvasir {
@@ -96,48 +91,53 @@ Result<std::shared_ptr<const Tokenizer>> open_tokenizer(const std::string& name_
   return open_tokenizer_file(files.tokenizer, static_cast<int>(vocab));
 }
 
-Model::Model() = default;
+Model::Model(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Model::~Model() = default;
 
-Result<void> Model::take(size_t bytes, const std::string& owner, const std::string& hint) {
-  KVASIR_TRY(auto share, budget_->take(bytes, owner, owner + " need", hint));
-  shares_.push_back(std::move(share));
+const ModelInfo& Model::info() const { return impl_->info; }
+const std::shared_ptr<const Tokenizer>& Model::tokenizer() const { return impl_->tokenizer; }
+const SamplingParams& Model::sampling_defaults() const { return impl_->sampling; }
+const std::vector<std::string>& Model::files() const { return impl_->files; }
+
+Result<void> Model::Impl::take(size_t bytes, const std::string& owner, const std::string& hint) {
+  KVASIR_TRY(auto share, memory.budget().take(bytes, owner, owner + " need", hint));
+  shares.push_back(std::move(share));
   return {};
 }
 
 // A GGUF file says itself whether it names the token that ends a turn. A folder has one list for all of them: two or
 // more are the whole list, one is the end of a text.
-void Model::add_turn_ends(bool inside_gguf) {
-  if (!inside_gguf && info_.eos.size() > 1) return;
-  for (const int id : tokenizer_->end_of_turn()) {
-    const bool known = std::find(info_.eos.begin(), info_.eos.end(), id) != info_.eos.end();
-    if (!known && id < info_.vocab) info_.eos.push_back(id);
+void Model::Impl::add_turn_ends(bool inside_gguf) {
+  if (!inside_gguf && info.eos.size() > 1) return;
+  for (const int id : tokenizer->end_of_turn()) {
+    const bool known = std::find(info.eos.begin(), info.eos.end(), id) != info.eos.end();
+    if (!known && id < info.vocab) info.eos.push_back(id);
   }
 }
 
 Result<void> Model::check_ids(std::span<const int> ids, const std::string& where) const {
   for (const int id : ids) {
-    if (id >= 0 && id < info_.vocab) continue;
-    if (tokenizer_ == nullptr || tokenizer_->piece(id).empty())
+    if (id >= 0 && id < info().vocab) continue;
+    if (tokenizer() == nullptr || tokenizer()->piece(id).empty())
       return fail(Error::bad_argument,
-                  fmt::format("token id {} is out of range, the vocabulary has {}", id, info_.vocab), where,
-                  fmt::format("ids 0..{}", info_.vocab - 1));
+                  fmt::format("token id {} is out of range, the vocabulary has {}", id, info().vocab), where,
+                  fmt::format("ids 0..{}", info().vocab - 1));
     return fail(Error::bad_argument,
                 fmt::format("token {} ({}) is out of range: the weights have rows for {} tokens", id,
-                            in_quotes(tokenizer_->piece(id)), info_.vocab),
+                            in_quotes(tokenizer()->piece(id)), info().vocab),
                 where, "a text without it");
   }
   return {};
 }
 
-Result<void> Model::open_tokenizer(const std::string& file, bool inside_gguf) {
+Result<void> Model::Impl::open_tokenizer(const std::string& file, bool inside_gguf) {
   const size_t before = heap_bytes();
-  KVASIR_TRY(tokenizer_, tokenizer_for(file, info_.vocab));
+  KVASIR_TRY(tokenizer, tokenizer_for(file, info.vocab));
   add_turn_ends(inside_gguf);
-  info_.ignored.insert(info_.ignored.end(), tokenizer_->ignored().begin(), tokenizer_->ignored().end());
+  info.ignored.insert(info.ignored.end(), tokenizer->ignored().begin(), tokenizer->ignored().end());
   const size_t after = heap_bytes();
-  info_.tokenizer_bytes = after > before ? after - before : 0;
-  return take(info_.tokenizer_bytes, "tokenizer", kMoreRam);
+  info.tokenizer_bytes = after > before ? after - before : 0;
+  return take(info.tokenizer_bytes, "tokenizer", kMoreRam);
 }
 
 Result<std::shared_ptr<const Model>> Model::open(const std::string& name_or_path, const ModelOptions& options) {
@@ -145,83 +145,83 @@ Result<std::shared_ptr<const Model>> Model::open(const std::string& name_or_path
   KVASIR_TRY(ModelFiles files, read_model_files(path));
   KVASIR_TRY(ModelDescription description, describe_model(files, path));
   const ModelConfig& config = description.config;
-  std::shared_ptr<Model> model(new Model);
-  model->info_ = {.name = fs::path(path).filename().string(),
-                  .path = path,
-                  .family = config.family,
-                  .weight_type = {},
-                  .layers = config.layers,
-                  .hidden = config.hidden,
-                  .heads = config.heads,
-                  .kv_heads = config.kv_heads,
-                  .head_dim = config.head_dim,
-                  .ffn = config.ffn,
-                  .vocab = config.vocab,
-                  .max_ctx = config.max_ctx,
-                  .layer_weights = layer_weights(*description.family, config),
-                  .takes_window = config.rope && config.windows.empty(),
-                  .bos = config.bos,
-                  .eos = config.eos,
-                  .ignored = std::move(description.ignored)};
-  model->sampling_ = description.sampling;
-  model->budget_ = Budget::create(options.ram);
-  model->kv_budget_ = Budget::create(options.kv_ram, "ModelOptions::kv_ram");
-  model->pool_ = BlockPool::create({model->budget_, model->kv_budget_});
+  auto model = std::make_unique<Impl>(options);
+  model->info = {.name = fs::path(path).filename().string(),
+                 .path = path,
+                 .family = config.family,
+                 .weight_type = {},
+                 .layers = config.layers,
+                 .hidden = config.hidden,
+                 .heads = config.heads,
+                 .kv_heads = config.kv_heads,
+                 .head_dim = config.head_dim,
+                 .ffn = config.ffn,
+                 .vocab = config.vocab,
+                 .max_ctx = config.max_ctx,
+                 .layer_weights = layer_weights(*description.family, config),
+                 .takes_window = config.rope && config.windows.empty(),
+                 .bos = config.bos,
+                 .eos = config.eos,
+                 .ignored = std::move(description.ignored)};
+  model->sampling = description.sampling;
   KVASIR_CHECK(model->take(kProcessBytes, "code and small objects", kMoreRam));
   if (!options.tokenizer.empty()) files.tokenizer = options.tokenizer;
   const bool inside_gguf = options.tokenizer.empty() && files.format.starts_with("GGUF");
   if (!files.tokenizer.empty() && options.with_tokenizer)
     KVASIR_CHECK(model->open_tokenizer(files.tokenizer, inside_gguf));
-  for (const auto& file : files.tensors.files) model->files_.push_back(file->path().string());
+  for (const auto& file : files.tensors.files) model->files.push_back(file->path().string());
   KVASIR_CHECK(
       model->load_weights(*description.family, config, std::make_shared<TensorDir>(std::move(files.tensors)), options));
-  return model;
+  return std::make_shared<const Model>(std::move(model));
 }
 
 // What is whole in memory has its bytes promised before they are read.
-Result<void> Model::load_weights(const Family& family, const ModelConfig& config, std::shared_ptr<const TensorDir> dir,
-                                 const ModelOptions& options) {
+Result<void> Model::Impl::load_weights(const Family& family, const ModelConfig& config,
+                                       std::shared_ptr<const TensorDir> dir, const ModelOptions& options) {
   const size_t whole = tensor_bytes(*dir);
-  const WeightsMode mode = choose_mode(options.weights, whole, *budget_);
+  const WeightsMode mode = choose_mode(options.weights, whole, memory.budget());
   const bool streamed = mode == WeightsMode::streamed;
   if (!streamed)
     KVASIR_CHECK(take(bytes_in_memory(mode, whole, 0), "weights",
                       "a larger ModelOptions::ram, or ModelOptions::weights = streamed"));
-  KVASIR_TRY(network_, Network::load(family, config, std::move(dir), mode, info_.path));
-  if (streamed) KVASIR_CHECK(take(bytes_in_memory(mode, whole, network_->largest_layer_bytes()), "weights", kMoreRam));
-  info_.weight_type = network_->weight_type();
-  info_.parameters = network_->parameters();
-  info_.weights_bytes = network_->weights_bytes();
-  info_.weights_mode = mode;
+  KVASIR_TRY(network, Network::load(family, config, std::move(dir), mode, info.path));
+  if (streamed) KVASIR_CHECK(take(bytes_in_memory(mode, whole, network->largest_layer_bytes()), "weights", kMoreRam));
+  info.weight_type = network->weight_type();
+  info.parameters = network->parameters();
+  info.weights_bytes = network->weights_bytes();
+  info.weights_mode = mode;
   return {};
 }
 
 // Weights in memory are what they are. Others are the files', which may change at any time: it holds for one state of
 // them, and another state must turn out to be the same weights.
 Result<std::string> Model::fingerprint() const {
-  static Mutex mutex;  // of every model: guards fingerprint_ and stamps_
-  const MutexLock lock(mutex);
-  const TensorDir& files = network_->tensors();
-  const bool in_memory = network_->source().mode() == WeightsMode::resident, known = !fingerprint_.empty();
-  if (in_memory && known) return fingerprint_;
+  const MutexLock lock(impl_->mutex);
+  return impl_->find_fingerprint();
+}
+
+Result<std::string> Model::Impl::find_fingerprint() const {
+  const TensorDir& files = network->tensors();
+  const bool in_memory = network->source().mode() == WeightsMode::resident, known = !fingerprint.empty();
+  if (in_memory && known) return fingerprint;
   KVASIR_TRY(std::string now, stamps_now(files));
-  if (known && now == stamps_) return fingerprint_;
+  if (known && now == stamps) return fingerprint;
   const bool as_opened = now == stamps_opened(files);
-  const auto changed = fail(Error::damaged, "the model's files were changed while they are in use", info_.path,
+  const auto changed = fail(Error::damaged, "the model's files were changed while they are in use", info.path,
                             "start again; to change files in use, put new ones in their place");
   if (!in_memory && !known && !as_opened) return changed;
-  const FingerprintKey key = fingerprint_key(files, network_->config().canonical());
+  const FingerprintKey key = fingerprint_key(files, network->config().canonical());
   std::optional<std::string> found = as_opened ? remembered_fingerprint(key) : std::nullopt;
   if (!found) {
     const int64_t begun = file_clock_ns();
-    KVASIR_TRY(found, network_->fingerprint());
+    KVASIR_TRY(found, network->fingerprint());
     KVASIR_TRY(const std::string after, stamps_now(files));
     if (!in_memory && after != now) return changed;
     if (as_opened && after == now) remember_fingerprint(key, *found, begun);
   }
-  if (known && *found != fingerprint_) return changed;
-  stamps_ = std::move(now);
-  return fingerprint_ = std::move(*found);
+  if (known && *found != fingerprint) return changed;
+  stamps = std::move(now);
+  return fingerprint = std::move(*found);
 }
 
 }  // namespace kvasir

@@ -13,6 +13,7 @@
 #include "cache/kv_type.h"
 #include "engine/memory_plan.h"
 #include "engine/model_files.h"
+#include "engine/model_impl.h"
 #include "engine/session_shape.h"
 #include "format/gguf.h"
 
@@ -86,12 +87,12 @@ Result<Subject> from_model(const PlanRequest& request) {
                   {.weights = WeightsMode::mapped, .tokenizer = {}, .with_tokenizer = request.ram > 0, .ram = 0}));
   Subject s;
   s.name = model->info().name;
-  s.family = &model->network().family();
-  s.config = model->network().config();
+  s.family = &model->impl().network->family();
+  s.config = model->impl().network->config();
   const Codec* type = find_codec(model->info().weight_type);
   count_weights(*type, &s);
   s.weights_bytes = model->info().weights_bytes;
-  s.largest_layer_bytes = model->network().largest_layer_bytes();
+  s.largest_layer_bytes = model->impl().network->largest_layer_bytes();
   s.tokenizer_bytes = model->info().tokenizer_bytes;
   s.files = model->files();
   s.ignored = model->info().ignored;

@@ -9,6 +9,8 @@
 
 #include "arch/network.h"
 #include "engine/engine_impl.h"
+#include "engine/model_impl.h"
+#include "engine/session_impl.h"
 
 namespace kvasir {
 namespace {
@@ -31,39 +33,28 @@ Result<Reuse> Engine::reuse(Session& session, std::span<const int> text) {
   Reuse reuse{.tokens = std::min(same, static_cast<int>(text.size()) - 1)};
   if (same < session.pos()) reuse.differs = same;
   if (impl_->prefixes != nullptr) {
-    KVASIR_TRY(const std::string space, space_of(*model_, session.cache_stats(), session.salt_));
+    KVASIR_TRY(const std::string space, space_of(*impl_->model, session.cache_stats(), session.impl().salt));
     const PrefixTree::Hit hit = impl_->prefixes->find(space, text.first(text.size() - 1));
-    if (hit.length > reuse.tokens && session.become(hit.cache, text.first(static_cast<size_t>(hit.length)))) {
+    if (hit.length > reuse.tokens && session.impl().adopt(hit.cache, text.first(static_cast<size_t>(hit.length)))) {
       reuse.tokens = hit.length;
       return reuse;
     }
   }
-  session.take_back(std::min(reuse.tokens, session.pos()));
-  reuse.tokens = std::min(reuse.tokens, session.cache_->coverage());
+  session.impl().roll_back(std::min(reuse.tokens, session.pos()));
+  reuse.tokens = std::min(reuse.tokens, session.computed());
   return reuse;
-}
-
-// Empty where it cannot.
-bool Session::become(const std::shared_ptr<const Layout>& cache, std::span<const int> tokens) {
-  clear();
-  if (!cache_->adopt(*cache, static_cast<int>(tokens.size()))) return false;
-  tokens_.assign(tokens.begin(), tokens.end());
-  reached_ = std::max(reached_, pos());
-  lease_ = cache;
-  cache_->end_step();
-  return true;
 }
 
 Result<void> Engine::keep(const Session& session) {
   PrefixTree* const tree = impl_->prefixes.get();
-  const Layout& cache = *session.cache_;
+  const Layout& cache = *session.impl().cache;
   const CacheShape& shape = cache.shape();
   bool whole = tree != nullptr && cache.coverage() > 0;
   for (int layer = 0; layer < shape.layers && whole; ++layer) whole = cache.oldest(layer) == 0;
   if (!whole) return {};
-  KVASIR_TRY(const std::string space, space_of(*model_, session.cache_stats(), session.salt_));
+  KVASIR_TRY(const std::string space, space_of(*impl_->model, session.cache_stats(), session.impl().salt));
   KVASIR_TRY(const LayoutInfo* paged, find_layout("paged"));
-  auto kept = paged->make(shape, model_->block_pool());
+  auto kept = paged->make(shape, impl_->model->impl().memory.pool());
   if (!kept || !(*kept)->adopt(cache, cache.coverage())) return {};  // no room: nothing is kept
   tree->insert(space, session.tokens().first(static_cast<size_t>(cache.coverage())), std::move(*kept));
   return {};

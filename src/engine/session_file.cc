@@ -1,6 +1,4 @@
 // Sessions in files: what a snapshot must agree with before it becomes one.
-#include <kvasir/engine.h>
-
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -8,6 +6,7 @@
 #include <kvasir/version.h>
 
 #include "cache/share/snapshot.h"
+#include "engine/session_impl.h"
 
 namespace kvasir {
 namespace {
@@ -44,27 +43,28 @@ Result<void> check(const SnapshotHeader& h, const std::string& fingerprint, cons
 }  // namespace
 
 Result<void> Session::save(const std::string& path) const {
-  KVASIR_TRY(const std::string fingerprint, model_->fingerprint());
-  return save_snapshot(path, *cache_, tokens_, fingerprint);
+  KVASIR_TRY(const std::string fingerprint, impl_->model->fingerprint());
+  return save_snapshot(path, *impl_->cache, impl_->tokens, fingerprint);
 }
 
-// An empty session takes it as it comes, for it can be emptied again. Another is replaced by a new one that holds it.
+// An empty session loads in place and is emptied on failure. A used one is replaced only after a new one has loaded.
 Result<void> Session::load(const std::string& path) {
+  Impl& s = *impl_;
   KVASIR_TRY(const Snapshot snapshot, Snapshot::open(path));
-  KVASIR_TRY(const std::string fingerprint, model_->fingerprint());
+  KVASIR_TRY(const std::string fingerprint, s.model->fingerprint());
   const SnapshotHeader& header = snapshot.header();
-  KVASIR_CHECK(check(header, fingerprint, cache_->shape(), model_->info().vocab, path));
-  if (cache_->coverage() > 0 || !tokens_.empty()) {
-    KVASIR_TRY(Session other, open(model_, cache_->info(), cache_->shape()));
+  KVASIR_CHECK(check(header, fingerprint, s.cache->shape(), s.model->info().vocab, path));
+  if (s.cache->coverage() > 0 || !s.tokens.empty()) {
+    KVASIR_TRY(Session other, Impl::open(s.model, s.cache->info(), s.cache->shape()));
     KVASIR_CHECK(other.load(path));
-    other.salt_ = salt_;
+    other.impl_->salt = s.salt;
     *this = std::move(other);
     return {};
   }
-  KVASIR_CHECK(snapshot.load(cache_.get()));
-  cache_->end_step();
-  tokens_ = header.tokens;
-  reached_ = header.positions;
+  KVASIR_CHECK(snapshot.load(s.cache.get()));
+  s.cache->end_step();
+  s.tokens = header.tokens;
+  s.reached = header.positions;
   return {};
 }
 

@@ -5,6 +5,7 @@
 #include "base/budget.h"
 #include "cache/block_pool.h"
 #include "cache/layout.h"
+#include "engine/model_impl.h"
 #include "tests/support/engines.h"
 
 namespace kvasir {
@@ -109,7 +110,7 @@ TEST(Samples, AreTheChoicesOfOneSeed) {
 
 TEST(Samples, HoldTheirPromptOnce) {
   Opened opened(with_ctx(1200), {.threads = 2});
-  const BlockPool& pool = *opened.model().block_pool();
+  const BlockPool& pool = *opened.model().impl().memory.pool();
   const std::vector<int> prompt = tiny::ids(1000);
   {
     Session one = opened.session({.layout = "paged"});
@@ -168,7 +169,7 @@ TEST(SlowBatch, SixtyFourSequencesOfAnyLengthsGiveWhatEachGivesAlone) {
           });
       ASSERT_TRUE(done) << message_of(done);
       EXPECT_EQ(told, 64u);
-      EXPECT_EQ(opened.model().block_pool()->used_bytes(), 0u);
+      EXPECT_EQ(opened.model().impl().memory.pool()->used_bytes(), 0u);
     }
 }
 
@@ -271,7 +272,7 @@ TEST(Reuse, StaysWithinItsBytesAndGivesWay) {
     const Generation g = alone(opened, {.layout = "paged"}, tiny::ids(150, static_cast<uint64_t>(i)), whole_text(4));
     ASSERT_EQ(g.tokens.size(), 4u);
     EXPECT_LE(opened.engine().prefix_stats().bytes, 200000u);
-    EXPECT_LE(opened.model().block_pool()->used_bytes(), 300000u);
+    EXPECT_LE(opened.model().impl().memory.pool()->used_bytes(), 300000u);
   }
   const PrefixStats stats = opened.engine().prefix_stats();
   EXPECT_EQ(stats.queries, 30);

@@ -17,15 +17,15 @@ Result<CacheShape> shape_of(const KVCache& cache, const Network& network) {
                             cache.kv_heads(), cache.head_dim(), shape.layers, shape.kv_heads, shape.head_dim),
                 "KV cache", "the model's own shape");
   shape.max_ctx = cache.max_len();
-  shape.k = kv_type_of(cache.k_codec());
-  shape.v = kv_type_of(cache.v_codec());
+  KVASIR_TRY(shape.k, find_kv_type(cache.k_type()));
+  KVASIR_TRY(shape.v, find_kv_type(cache.v_type()));
   return shape;
 }
 
 }  // namespace
 
 Result<void> Engine::prefill(KVCache& cache, std::span<const int> tokens, FeedOutput* out) {
-  KVASIR_TRY(const CacheShape shape, shape_of(cache, model_->network()));
+  KVASIR_TRY(const CacheShape shape, shape_of(cache, *impl_->network));
   const size_t batch = static_cast<size_t>(cache.batch()), n = tokens.size() / batch;
   if (n == 0 || tokens.size() % batch != 0)
     return fail(Error::bad_argument, fmt::format("{} tokens for {} sequences of equal length", tokens.size(), batch),
@@ -34,7 +34,7 @@ Result<void> Engine::prefill(KVCache& cache, std::span<const int> tokens, FeedOu
   KVASIR_CHECK(cache.grow_to(start + static_cast<int>(n)));
   std::vector<std::unique_ptr<Layout>> views;
   for (int b = 0; b < cache.batch(); ++b) views.push_back(make_grow_view(cache, shape, b));
-  const size_t rows = batch * static_cast<size_t>(model_->info().vocab);
+  const size_t rows = batch * static_cast<size_t>(impl_->model->info().vocab);
   KVASIR_CHECK(impl_->logits.reserve(rows));
   const size_t chunk = std::max<size_t>(1, static_cast<size_t>(impl_->chunk) / batch);
   for (size_t from = 0; from < n; from += chunk) {

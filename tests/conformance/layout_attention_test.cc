@@ -157,7 +157,7 @@ TEST(GrowView, SequencesOfOneStoreStayApart) {
   constexpr int kBatch = 3;
   for (const KvType* type : plain_kv_types()) {
     const CacheShape s{2, 2, padded(*type->codec, 8), 200, type, type};
-    KVCache store(s.layers, s.kv_heads, s.head_dim, s.max_ctx, kBatch, type->codec, type->codec);
+    KVCache store(s.layers, s.kv_heads, s.head_dim, s.max_ctx, kBatch, type->name, type->name);
     std::vector<Sequence> sequences;
     for (int b = 0; b < kBatch; ++b) {
       sequences.emplace_back(make_grow_view(store, s, b), attention_values(s));

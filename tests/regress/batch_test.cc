@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "cache/block_pool.h"
+#include "engine/model_impl.h"
 #include "tests/support/engines.h"
 
 namespace kvasir {
@@ -80,7 +81,7 @@ TEST(RegressBatch, ThatOutgrowsItsBlocksLetsOneWait) {
     int waited = 0;
     for (const auto& g : all) waited += (*g)->waited;
     EXPECT_GT(waited, 0) << "otherwise this test shows nothing";
-    EXPECT_EQ(opened.model().block_pool()->used_bytes(), 0u);
+    EXPECT_EQ(opened.model().impl().memory.pool()->used_bytes(), 0u);
   }
 }
 

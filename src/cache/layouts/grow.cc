@@ -89,7 +89,7 @@ const LayoutInfo layout_grow{
     .create = [](const CacheShape& shape, std::shared_ptr<BlockPool>) -> Result<std::unique_ptr<Layout>> {
       const CacheShape& s = shape;
       auto layout = make_view(
-          std::make_shared<KVCache>(s.layers, s.kv_heads, s.head_dim, s.max_ctx, 1, s.k->codec, s.v->codec), shape, 0);
+          std::make_shared<KVCache>(s.layers, s.kv_heads, s.head_dim, s.max_ctx, 1, s.k->name, s.v->name), shape, 0);
       if (layout->capacity() == 0) {  // the first 64 positions could not be had: say why
         KVASIR_TRY(auto first, layout->plan(std::min(KVCache::kInitialCap, shape.max_ctx)));
         layout->apply(std::move(first));
