@@ -5,7 +5,6 @@
 #include <vector>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "arch/family.h"
 #include "cache/kv_type.h"
@@ -13,6 +12,15 @@
 #include "dtype/codec.h"
 
 namespace kvasir {
+namespace {
+
+std::string joined(const std::vector<std::string_view>& names) {
+  std::string text;
+  for (const std::string_view name : names) text.append(text.empty() ? "" : ", ").append(name);
+  return text;
+}
+
+}  // namespace
 
 std::span<const WeightsMode> weights_modes() {
   static constexpr WeightsMode kModes[] = {WeightsMode::automatic, WeightsMode::resident, WeightsMode::mapped,
@@ -41,7 +49,7 @@ Result<WeightsMode> parse_weights_mode(std::string_view name) {
     names.push_back(weights_mode_name(mode));
   }
   return fail(Error::bad_argument, fmt::format("\"{}\" is not a weight mode", name), "ModelOptions::weights",
-              fmt::format("{}", fmt::join(names, ", ")));
+              joined(names));
 }
 
 namespace catalog {
@@ -131,7 +139,7 @@ Result<WeightTypeEntry> find_weight_type(std::string_view name) {
   std::vector<std::string_view> names;
   for (const WeightTypeEntry& type : weight_types()) names.push_back(type.name);
   return fail(Error::bad_argument, fmt::format("\"{}\" is not a weight type", name), "PlanRequest::dtype",
-              fmt::format("{}", fmt::join(names, ", ")));
+              joined(names));
 }
 
 }  // namespace catalog
