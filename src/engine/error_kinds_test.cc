@@ -52,7 +52,9 @@ TEST(ErrorKinds, OfOptions) {
   EXPECT_EQ(kind_of(open({.kv_type_v = "f31"})), "bad_argument");
   EXPECT_EQ(open({.kv_type_v = "f31"}).error().where, "SessionOptions::kv_type_v");
   EXPECT_EQ(kind_of(ThreadPool::create(0)), "bad_argument");
-  EXPECT_EQ(kind_of(plan({.model = "tales", .chat = -3})), "bad_argument");
+  PlanRequest request;
+  request.chat = -3;
+  EXPECT_EQ(kind_of(plan(request)), "bad_argument");
   EXPECT_EQ(kind_of(parse_weights_mode("light")), "bad_argument");
 }
 
