@@ -3,6 +3,7 @@
 #include <set>
 #include <string>
 
+#include <kvasir/catalog.h>
 #include <kvasir/plan.h>
 
 #include "arch/network.h"
@@ -51,8 +52,10 @@ TEST(ErrorKinds, OfOptions) {
   EXPECT_EQ(kind_of(open({.kv_type_v = "f31"})), "bad_argument");
   EXPECT_EQ(open({.kv_type_v = "f31"}).error().where, "SessionOptions::kv_type_v");
   EXPECT_EQ(kind_of(ThreadPool::create(0)), "bad_argument");
-  EXPECT_EQ(kind_of(plan({.model = "tales", .chat = -3})), "bad_argument");
-  EXPECT_EQ(kind_of(Model::open("tales", with_weights("light"))), "bad_argument");
+  PlanRequest request;
+  request.chat = -3;
+  EXPECT_EQ(kind_of(plan(request)), "bad_argument");
+  EXPECT_EQ(kind_of(parse_weights_mode("light")), "bad_argument");
 }
 
 // The hints of the refusals by budgets from one that has no room for the tokenizer up to one that has room for the
@@ -79,8 +82,8 @@ TEST(ErrorKinds, OfABudget) {
 TEST(ErrorKinds, OfSnapshots) {
   Opened opened(tiny::llama());
   Session session = opened.session();
-  StepOutput out;
-  ASSERT_TRUE(opened.engine().prefill(session, tiny::ids(20), &out));
+  Copied out;
+  ASSERT_TRUE(prefill(opened.engine(), session, tiny::ids(20), &out));
   const std::string path = opened.folder() / "s.kv";
   ASSERT_TRUE(session.save(path));
   EXPECT_EQ(kind_of(session.save(opened.folder().path())), "io") << "a folder is in the way";
@@ -100,8 +103,8 @@ TEST(ErrorKinds, OfAPass) {
   for (float& x : model.at("lm_head.weight").values) x = std::numeric_limits<float>::infinity();
   Opened opened(model);
   Session session = opened.session();
-  StepOutput out;
-  EXPECT_EQ(kind_of(opened.engine().prefill(session, tiny::ids(5), &out)), "not_finite");
+  Copied out;
+  EXPECT_EQ(kind_of(prefill(opened.engine(), session, tiny::ids(5), &out)), "not_finite");
   const auto pool = *ThreadPool::create(1);
   WeightSource& source = opened.model().impl().network->source();
   EXPECT_EQ(kind_of(source.acquire(source.groups(), -1, *pool)), "internal");
