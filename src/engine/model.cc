@@ -201,21 +201,21 @@ Result<std::string> Model::fingerprint() const {
 }
 
 Result<std::string> Model::Impl::find_fingerprint() const {
-  const TensorDir& files = network->tensors();
+  const TensorDir& tensors = network->tensors();
   const bool in_memory = network->source().mode() == WeightsMode::resident, known = !fingerprint.empty();
   if (in_memory && known) return fingerprint;
-  KVASIR_TRY(std::string now, stamps_now(files));
+  KVASIR_TRY(std::string now, stamps_now(tensors));
   if (known && now == stamps) return fingerprint;
-  const bool as_opened = now == stamps_opened(files);
+  const bool as_opened = now == stamps_opened(tensors);
   const auto changed = fail(Error::damaged, "the model's files were changed while they are in use", info.path,
                             "start again; to change files in use, put new ones in their place");
   if (!in_memory && !known && !as_opened) return changed;
-  const FingerprintKey key = fingerprint_key(files, network->config().canonical());
+  const FingerprintKey key = fingerprint_key(tensors, network->config().canonical());
   std::optional<std::string> found = as_opened ? remembered_fingerprint(key) : std::nullopt;
   if (!found) {
     const int64_t begun = file_clock_ns();
     KVASIR_TRY(found, network->fingerprint());
-    KVASIR_TRY(const std::string after, stamps_now(files));
+    KVASIR_TRY(const std::string after, stamps_now(tensors));
     if (!in_memory && after != now) return changed;
     if (as_opened && after == now) remember_fingerprint(key, *found, begun);
   }
