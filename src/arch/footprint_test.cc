@@ -64,11 +64,12 @@ Result<std::vector<float>> pass_of(const Network& network, int tokens, Workspace
   const auto cache = cache_for(network);
   const std::vector<int> ids = tiny::ids(tokens);
   const BatchItem item{cache.get(), 0, ids, tokens - 1};
-  Network::Output out;
-  auto done = network.forward({&item, 1}, *compute, *workspace, {}, &out);
+  std::vector<float> logits(static_cast<size_t>(network.config().vocab));
+  Network::Output out{.logits = logits.data(), .errors = {}};
+  auto done = network.forward({&item, 1}, *compute, *workspace, &out);
   EXPECT_EQ(cache->coverage(), done ? tokens : 0) << "an error changes no length";
   if (!done) return tl::unexpected(std::move(done).error());
-  return std::move(out.logits);
+  return logits;
 }
 
 TEST(Footprint, EqualsWhatAPassTakes) {

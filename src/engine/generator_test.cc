@@ -165,12 +165,12 @@ TEST(Generator, APoisonedSequenceFailsAlone) {
   Opened opened(model, {.threads = 2, .prefill_chunk = 64});
   const auto clean = [](int n, uint64_t seed) {
     std::vector<int> ids = tiny::ids(n, seed);
-    std::replace(ids.begin(), ids.end(), kPoison, 14);
+    std::replace(ids.begin(), ids.end(), +kPoison, 14);
     return ids;
   };
   std::vector<int> bad = clean(30, 2);
   bad[12] = kPoison;
-  (void)clean;
+
   Session good = opened.session(), poisoned = opened.session(), alone = opened.session();
   engine_test::Copied first;
   ASSERT_TRUE(engine_test::prefill(opened.engine(), poisoned, clean(5, 9), &first));

@@ -114,8 +114,8 @@ TEST(MemoryPlan, ActivationsStayWithinTheirPromise) {
     engine_test::Copied out;
     const std::vector<int> prompt = tiny::ids(600), next{7};
     for (Session& session : sessions) {
-      ASSERT_TRUE(engine_test::prefill(*(*engine), session, prompt, &out));
-      ASSERT_TRUE(engine_test::prefill(*(*engine), session, next, &out));
+      ASSERT_TRUE(engine_test::prefill(**engine, session, prompt, &out));
+      ASSERT_TRUE(engine_test::prefill(**engine, session, next, &out));
     }
     std::vector<Session*> all;
     for (Session& session : sessions) all.push_back(&session);

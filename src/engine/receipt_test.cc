@@ -19,7 +19,7 @@ struct Told {
   std::vector<int> ids{2, 1};
 
   std::string receipt(const Engine& engine) const {
-    auto r = Receipt::start(engine, cache, prompt);
+    auto r = Receipt::start(engine.model(), cache, prompt);
     EXPECT_TRUE(r) << message_of(r);
     for (size_t i = 0; i < ids.size(); ++i) r->add(logits[i], ids[i]);
     return r->hex();
@@ -85,7 +85,7 @@ TEST(Receipt, OfAGenerationIsTheChainOfItsLogits) {
       Session again = opened.session();
       engine_test::Copied out;
       ASSERT_TRUE(engine_test::prefill(opened.engine(), again, prompt, &out));
-      auto chain = Receipt::start(opened.engine(), again.cache_stats(), prompt);
+      auto chain = Receipt::start(opened.model(), again.cache_stats(), prompt);
       ASSERT_TRUE(chain);
       for (int id : g->tokens) {
         chain->add(out.logits, id);

@@ -208,8 +208,8 @@ TEST_F(Synth, LogitsAreFiniteAndSpreadAndDependOnTheText) {
     std::vector<float> rows;
     for (const char* text : {"Hello", "Jello", "Hellp"}) {
       auto session = engine->open_session().value();
-      engine_test::Copied out;
-      ASSERT_TRUE(engine_test::prefill(*engine, session, model->tokenizer()->encode(text).value(), &out));
+      FeedOutput out;
+      ASSERT_TRUE(engine->prefill(session, model->tokenizer()->encode(text).value(), &out));
       rows.insert(rows.end(), out.logits.begin(), out.logits.end());
     }
     const auto row = [&](size_t i) { return std::vector<float>(&rows[i * 512], &rows[i * 512] + 512); };

@@ -105,7 +105,7 @@ int chats_that_run(const std::string& path, const SessionOptions& options) {
   for (;;) {
     auto session = (*engine)->open_session(options);
     engine_test::Copied out;
-    if (!session || !engine_test::prefill(*(*engine), *session, ids, &out)) return static_cast<int>(sessions.size());
+    if (!session || !engine_test::prefill(**engine, *session, ids, &out)) return static_cast<int>(sessions.size());
     sessions.push_back(std::move(*session));
   }
 }

@@ -94,7 +94,7 @@ class Soak {
     FeedOutput out;
     if (auto fed = engine_->prefill(run.session, r.prompt, &out); !fed) return wrong(fed.error().message());
     run.logits.assign(out.logits.begin(), out.logits.end());
-    run.receipt = *Receipt::start(*engine_, run.session.cache_stats(), run.session.tokens());
+    run.receipt = *Receipt::start(engine_->model(), run.session.cache_stats(), run.session.tokens());
     running_.push_back(std::move(run));
     most_ = std::max(most_, running_.size());
   }

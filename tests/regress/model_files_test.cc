@@ -38,7 +38,7 @@ class RegressModelFiles : public testing::Test {
     if (!model) return message_of(model);
     auto engine = Engine::create(*model, {.threads = 1});
     auto session = (*engine)->open_session({});
-    const auto g = generate(*engine, *session, tiny::ids(20), with_receipt(greedy_tokens(3)));
+    const auto g = generate(**engine, *session, tiny::ids(20), with_receipt(greedy_tokens(3)));
     return g ? g->receipt : message_of(g);
   }
   static tiny::Model with(const std::string& name, std::vector<int64_t> shape) {
@@ -83,14 +83,14 @@ TEST_F(RegressModelFiles, ABiasInOneLayerIsAddedThere) {
     const auto engine = Engine::create(*opened, {.threads = 1});
     auto session = (*engine)->open_session({});
     engine_test::Copied out;
-    EXPECT_TRUE(engine_test::prefill(*(*engine), *session, tiny::ids(9), &out));
+    EXPECT_TRUE(engine_test::prefill(**engine, *session, tiny::ids(9), &out));
     return out.logits;
   };
   const auto plain = Model::open(gguf(tiny::llama()));
   const auto engine = Engine::create(*plain, {.threads = 1});
   auto session = (*engine)->open_session({});
   engine_test::Copied out;
-  ASSERT_TRUE(engine_test::prefill(*(*engine), *session, tiny::ids(9), &out));
+  ASSERT_TRUE(engine_test::prefill(**engine, *session, tiny::ids(9), &out));
   EXPECT_TRUE(tiny::same_bits(logits(0.0f), out.logits));
   EXPECT_FALSE(tiny::same_bits(logits(0.7f), out.logits));
 }
@@ -159,7 +159,7 @@ TEST_F(RegressModelFiles, RopeFactorsAndALinearFactorAreBothUsed) {
     const auto engine = Engine::create(*opened, {.threads = 1});
     auto session = (*engine)->open_session({});
     engine_test::Copied out;
-    EXPECT_TRUE(engine_test::prefill(*(*engine), *session, tiny::ids(9), &out));
+    EXPECT_TRUE(engine_test::prefill(**engine, *session, tiny::ids(9), &out));
     return out.logits;
   };
   EXPECT_TRUE(tiny::same_bits(logits(gguf(ones, linear, 1)), logits(gguf(fours))));

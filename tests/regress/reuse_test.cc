@@ -80,7 +80,7 @@ TEST(Regress, ARestoredSessionIsThere) {
   const auto engine = Engine::create(*model, {.threads = 2});
   Session session = std::move(*(*engine)->open_session({.layout = "dense"}));
   ASSERT_TRUE(session.load(path));
-  const auto g = generate(*engine, session, text, whole_text(20));
+  const auto g = generate(**engine, session, text, whole_text(20));
   ASSERT_TRUE(g) << message_of(g);
   EXPECT_EQ(g->cached_tokens, 60);
   const Generation known = asked(opened.engine(), text);

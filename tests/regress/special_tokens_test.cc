@@ -94,7 +94,7 @@ Generation story(const std::string& path, int tokens) {
   auto session = (*engine)->open_session({.ctx = 64});
   GenerateOptions options = greedy_tokens(tokens);
   options.ignore_eos = false;
-  const auto g = generate(*engine, *session, *(*model)->tokenizer()->encode("Once upon a time"), options);
+  const auto g = generate(**engine, *session, *(*model)->tokenizer()->encode("Once upon a time"), options);
   EXPECT_TRUE(g) << message_of(g);
   return g.value_or(Generation{});
 }
@@ -274,12 +274,12 @@ TEST(RegressTokenizerOneTokenMore, OpensAndRefusesATextThatHoldsIt) {
   const std::vector<int> ids = *(*model)->tokenizer()->encode("Once [PAD] upon");
   EXPECT_THAT(ids, Contains(4096));
   const auto named = AllOf(HasSubstr("4096"), HasSubstr("[PAD]"));
-  EXPECT_THAT(message_of(generate(*engine, *session, ids, greedy_tokens(1))), named);
+  EXPECT_THAT(message_of(generate(**engine, *session, ids, greedy_tokens(1))), named);
   EXPECT_THAT(message_of((*engine)->embed(*session, ids)), named);
   engine_test::Copied out;
-  EXPECT_THAT(message_of(engine_test::prefill(*(*engine), *session, ids, &out)), named);
+  EXPECT_THAT(message_of(engine_test::prefill(**engine, *session, ids, &out)), named);
   EXPECT_EQ(session->pos(), 0);
-  EXPECT_THAT(message_of(perplexity(*engine, std::vector<int>(64, 4096), {}, {.session = {.ctx = 32}})), named);
+  EXPECT_THAT(message_of(perplexity(**engine, std::vector<int>(64, 4096), {}, {.session = {.ctx = 32}})), named);
   const auto report = quantize({.model = tales.path(), .out = tales.folder_ / "m.gguf", .type = "f16", .threads = 1});
   EXPECT_THAT(message_of(report), named);
 }

@@ -65,6 +65,8 @@ class Texts {
 
 // Empty where the file is written: then the ids of all texts are equal. Else why it is refused.
 std::string difference(const Kind& kind, const TokenizerPtr& folder, int texts) {
+  const GgufNames* const names = find_gguf_names(kind.arch);
+  const RstripBut rstrip_but = names != nullptr ? names->rstrip_but : RstripBut();
   const auto owned = gguf_vocab_of(model_of(*folder), folder->vocab_size() + 3, rstrip_but);
   if (!owned) return owned.error().message();
   auto model = make_gguf_tokenizer(owned->vocab);

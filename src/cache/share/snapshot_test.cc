@@ -20,7 +20,7 @@ namespace {
 using namespace format_test;
 using testing::HasSubstr;
 
-const CacheShape kShape{1, 1, 2, 100, find_codec("f16"), &codec_f32()};
+const CacheShape kShape{1, 1, 2, 100, kv_type_of(codec_f16()), kv_type_of(codec_f32())};
 constexpr int kPositions = 66;  // a whole block and a little
 
 std::unique_ptr<Layout> cache_of(const char* layout = "dense") {

@@ -30,7 +30,7 @@ TokenizerPtr opened(Result<TokenizerPtr> tokenizer) {
 }
 
 TokenizerPtr read_back(const Tokenizer& tokenizer, int tokens) {
-  const auto owned = gguf_vocab_of(tokenizer.model(), tokens, {});
+  const auto owned = gguf_vocab_of(model_of(tokenizer), tokens, {});
   EXPECT_TRUE(owned) << owned.error().message();
   if (!owned) return nullptr;
   auto model = make_gguf_tokenizer(owned->vocab);
