@@ -1,7 +1,7 @@
 // Parameters of the API replaced by flags.
 #include "cli/parameter_names.h"
 
-#include "cli/sampling_args.h"
+#include "cli/sampling_names.h"
 
 namespace kvasir::cli {
 namespace {

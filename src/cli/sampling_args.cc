@@ -1,13 +1,13 @@
 // Options to parameters.
 #include "cli/sampling_args.h"
 
-#include <algorithm>
 #include <charconv>
 #include <random>
 
 #include <fmt/format.h>
 
 #include "cli/parameter_names.h"
+#include "cli/sampling_names.h"
 
 namespace kvasir::cli {
 namespace {
@@ -19,25 +19,11 @@ struct ParamFlag {
   Flag flag = {};
 };
 
-// Names of their own; elsewhere top_k is --top-k.
-std::string names_of(std::string_view parameter) {
-  if (parameter == "temperature") return "--temp";
-  if (parameter == "typical_p") return "--typical,--typical-p";
-  std::string name = "--" + std::string(parameter);
-  std::replace(name.begin(), name.end(), '_', '-');
-  return name;
-}
-
-std::string first_name_of(std::string_view parameter) {
-  const std::string names = names_of(parameter);
-  return names.substr(0, names.find(','));
-}
-
 ParamFlag param_flag(const SamplerParam& param) {
   return {.param = &param,
-          .names = names_of(param.name),
+          .names = sampling_flags(param.name),
           .help = with_flags(param.summary),
-          .needs = param.needs.empty() ? "" : first_name_of(param.needs)};
+          .needs = param.needs.empty() ? "" : sampling_flag(param.needs)};
 }
 
 const std::deque<ParamFlag>& param_flags() {
@@ -77,13 +63,6 @@ Result<std::pair<int, float>> parse_bias(const std::string& text) {
 }
 
 }  // namespace
-
-std::string sampling_flag(std::string_view parameter) {
-  for (const SamplerInfo& sampler : samplers())
-    for (const SamplerParam& param : sampler.params)
-      if (param.name == parameter) return first_name_of(parameter);
-  return {};
-}
 
 void SamplingArgs::add(Flags& flags) {
   flags.bind(flag::kGreedy, &greedy);

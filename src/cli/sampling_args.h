@@ -11,9 +11,6 @@
 
 namespace kvasir::cli {
 
-/// The flag of a sampler's parameter, "--top-k" of "top_k"; empty where no sampler has such a parameter.
-std::string sampling_flag(std::string_view parameter);
-
 /// --greedy, --seed, --stop, --logit-bias, --samplers, and a flag for every parameter of every sampler.
 struct SamplingArgs {
   struct Number {
