@@ -321,8 +321,16 @@ std::vector<std::optional<Error>> Network::find_not_finite(const Pass& pass, std
     const auto bad = std::find_if_not(row.begin(), row.end(), finite);
     if (bad != row.end()) note(wanted[i], fmt::format("the logit of token {}", bad - row.begin()));
   }
-  for (int t = 0; t < pass.tokens(); ++t)
-    if (const float* x = pass.x.row(t); !std::all_of(x, x + pass.x.cols, finite)) note(t, "the state");
+  const auto look_at = [&](int row, const float* x) {
+    if (!std::all_of(x, x + pass.x.cols, finite)) note(row, "the state");
+  };
+  for (int t = 0; t < pass.tokens(); ++t) look_at(t, pass.x.row(t));
+  for (size_t i = 0; i < pass.items().size(); ++i) {
+    const BatchItem& item = pass.items()[i];
+    const float* x = item.hidden;
+    for (int t = item.hidden_from; x != nullptr && t < static_cast<int>(item.tokens.size()); ++t, x += pass.x.cols)
+      look_at(pass.first_row(i) + t, x);
+  }
   return errors;
 }
 

@@ -48,7 +48,8 @@ TEST(E2eParameterNames, EveryFlagIsOneOfTheProgram) {
   const e2e::Outcome listed = e2e::run_program({"--flags"});
   ASSERT_EQ(listed.code, 0) << listed.err;
   std::set<std::string> flags;
-  for (const auto& command : nlohmann::json::parse(listed.out)["commands"])
+  const auto json = nlohmann::json::parse(listed.out);
+  for (const auto& command : json["commands"])
     for (const auto& flag : command["flags"])
       for (const auto& name : flag["names"]) flags.insert(name.get<std::string>());
   for (const ParameterName& entry : kParameterNames)

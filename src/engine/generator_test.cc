@@ -157,11 +157,11 @@ TEST(SlowGenerator, AHundredSequencesWithRandomCutsGiveWhatEachGivesAlone) {
 }
 
 TEST(Generator, APoisonedSequenceFailsAlone) {
-  constexpr int kPoison = 13;
+  constexpr int kPoison = 13;  // one channel of it is large, so that its norm is sqrt(24) there, and 1e38 times that
   tiny::Model model = tiny::llama();
-  for (size_t d = 0; d < 24; ++d)
-    model.at("model.embed_tokens.weight").values[kPoison * 24 + d] = (d % 2 == 0 ? 3e38f : -3e38f);
-  for (float& w : model.at("model.layers.0.mlp.down_proj.weight").values) w *= 1e38f;
+  for (size_t d = 0; d < 24; ++d) model.at("model.embed_tokens.weight").values[kPoison * 24 + d] = d == 0 ? 1e6f : 0;
+  model.at("model.norm.weight").values[0] = 1;
+  model.at("lm_head.weight").values[5 * 24] = 1e38f;
   Opened opened(model, {.threads = 2, .prefill_chunk = 64});
   const auto clean = [](int n, uint64_t seed) {
     std::vector<int> ids = tiny::ids(n, seed);
@@ -169,8 +169,7 @@ TEST(Generator, APoisonedSequenceFailsAlone) {
     return ids;
   };
   std::vector<int> bad = clean(30, 2);
-  bad[12] = kPoison;
-
+  bad.back() = kPoison;
   Session good = opened.session(), poisoned = opened.session(), alone = opened.session();
   engine_test::Copied first;
   ASSERT_TRUE(engine_test::prefill(opened.engine(), poisoned, clean(5, 9), &first));
@@ -181,6 +180,7 @@ TEST(Generator, APoisonedSequenceFailsAlone) {
     ASSERT_TRUE(opened.engine().pass(feeds, &out));
     ASSERT_TRUE(out[0].error);
     EXPECT_EQ(out[0].error->kind, Error::not_finite);
+    EXPECT_THAT(out[0].error->what, HasSubstr("the logit of token 5 at position 34"));
     EXPECT_TRUE(out[0].logits.empty());
     EXPECT_EQ(poisoned.pos(), 5) << "as it was";
     EXPECT_EQ(poisoned.computed(), 5);

@@ -180,7 +180,7 @@ TEST(RegressBatch, ABadParameterIsNoPromptsFault) {
   options.sampling.top_p = 2;
   const auto done = generate_batch(opened.engine(), {}, prompts_of({5, 6}), 2, options,
                                    [](size_t i, Result<Generation>&&) { ADD_FAILURE() << i; });
-  EXPECT_THAT(message_of(done), HasSubstr("--top-p"));
+  EXPECT_THAT(message_of(done), HasSubstr("SamplingParams::top_p"));
 }
 
 }  // namespace
