@@ -286,8 +286,9 @@ std::map<std::string, Good> good_values(const std::string& text, const std::stri
       {"--frequency-penalty", {"100"}},
       {"--dry-multiplier", {"100", Shows::differs, {"-n", "100"}, {"-n"}}},
       {"--dry-base", {"100", Shows::nothing, {"--dry-multiplier", "0.1"}}},  // so long a repeat is rare
-      {"--dry-allowed-length", {"1", Shows::differs, {"--dry-multiplier", "100"}}},
-      {"--dry-penalty-last-n", {"0", Shows::differs, {"--dry-multiplier", "100", "--dry-allowed-length", "1"}}},
+      {"--dry-allowed-length", {"1", Shows::differs, {"--dry-multiplier", "100", "-n", "100"}, {"-n"}}},
+      {"--dry-penalty-last-n",
+       {"0", Shows::differs, {"--dry-multiplier", "100", "--dry-allowed-length", "1", "-n", "100"}, {"-n"}}},
       {"--typical", {"0.01"}},
       {"--xtc-probability", {"1"}},
       {"--xtc-threshold", {"0.01", Shows::differs, {"--xtc-probability", "1"}}},
