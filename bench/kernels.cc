@@ -270,6 +270,7 @@ int main(int argc, char** argv) {
     if (const auto target = kvasir::choose_cpu_target()) kvasir::register_all(kvasir::kernels_for(*target));
   }
   kvasir::register_encoding();
+  unsetenv("KVASIR_CPU");  // set above for each table in turn
   kvasir::register_sampling();
   benchmark::RunSpecifiedBenchmarks();
 }

@@ -87,6 +87,20 @@ struct RopeArgs {
   bool interleaved = false;  // pairs (2i, 2i+1) instead of (i, i + head_dim/2)
 };
 
+/// Logits as intervals and weights: depth = min((best - x) * scale, limit), +infinity where x < least; the interval is
+/// depth rounded to an integer, the weight is e^(distance to it * interval) by the series up to the fourth power, which
+/// is exact to 8e-15 for |distance * interval| <= 1/256.
+struct WeighArgs {
+  const float* x = nullptr;
+  int64_t n = 0;  // a multiple of 16
+  float least = 0;
+  double best = 0, scale = 1, limit = 0, interval = 1;
+  double* rounded = nullptr;  // [n]: the interval is the lowest 32 bits
+  double* weights = nullptr;  // [n]
+};
+/// Added to a number below 2^31, it leaves that number rounded to an integer in the lowest bits.
+inline constexpr double kWeighRounder = 0x1.8p52;
+
 struct Kernels {
   const char* name;
   /// Float weights.
@@ -112,6 +126,7 @@ struct Kernels {
   void (*gelu)(float* x, int64_t n);
   /// x = x + y
   void (*add)(float* x, const float* y, int64_t n);
+  void (*weigh_logits)(const WeighArgs&);
   /// Runs `rounds` rounds of independent FMAs in registers; returns the operations done (two per FMA). For measuring.
   double (*fma_flops)(int64_t rounds);
   /// The same of products of bytes, summed in 32 bits as matmul_integer does.

@@ -8,6 +8,7 @@ namespace KVASIR_SIMD_NS {
 constexpr int kFewRows1 = 4, kFewRows2 = 3, kFewRows3 = 2, kFewRows4 = 1;
 constexpr int kTileRows = 2, kTileTokens = 3;
 constexpr int kScoreVectors = 1;
+constexpr int kDoubleLanes = 4;
 constexpr int kIntegerTokens = 4, kIntegerTokensWide = 4, kIntegerVectors = 1;
 }  // namespace KVASIR_SIMD_NS
 

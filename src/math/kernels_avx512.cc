@@ -8,6 +8,7 @@ namespace KVASIR_SIMD_NS {
 constexpr int kFewRows1 = 8, kFewRows2 = 8, kFewRows3 = 6, kFewRows4 = 6;
 constexpr int kTileRows = 4, kTileTokens = 6;
 constexpr int kScoreVectors = 2;
+constexpr int kDoubleLanes = 8;
 constexpr int kIntegerTokens = 8, kIntegerTokensWide = 6, kIntegerVectors = 2;
 }  // namespace KVASIR_SIMD_NS
 

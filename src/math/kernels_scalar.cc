@@ -209,6 +209,16 @@ void add(float* x, const float* y, int64_t n) {
   for (int64_t i = 0; i < n; ++i) x[i] = x[i] + y[i];
 }
 
+void weigh_logits(const WeighArgs& a) {
+  for (int64_t i = 0; i < a.n; ++i) {
+    const double x = a.x[i] >= a.least ? a.x[i] : -std::numeric_limits<float>::infinity();
+    const double deep = (a.best - x) * a.scale, depth = deep < a.limit ? deep : a.limit;
+    a.rounded[i] = depth + kWeighRounder;
+    const double r = ((a.rounded[i] - kWeighRounder) - depth) * a.interval;
+    a.weights[i] = 1.0 + r * (1.0 + r * (0.5 + r * (1.0 / 6 + r * (1.0 / 24))));
+  }
+}
+
 double fma_flops(int64_t rounds) {
   volatile float acc = 0.1f;
   for (int64_t r = 0; r < rounds / 16; ++r) acc = std::fma(acc, 1.0001f, 1e-6f);
@@ -230,8 +240,8 @@ float read_all(const float* x, int64_t n) {
 
 }  // namespace
 
-const Kernels kScalarKernels{"scalar",    matmul,    matmul_integer, encode_act, attend,   attend_tile,
-                             merge_tiles, rope,      rms_norm,       layer_norm, silu_mul, gelu,
-                             add,         fma_flops, int8_ops,       read_all};
+const Kernels kScalarKernels{"scalar",    matmul,       matmul_integer, encode_act, attend,   attend_tile,
+                             merge_tiles, rope,         rms_norm,       layer_norm, silu_mul, gelu,
+                             add,         weigh_logits, fma_flops,      int8_ops,   read_all};
 
 }  // namespace kvasir

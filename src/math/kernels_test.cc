@@ -355,6 +355,38 @@ TEST(KernelsRows, EveryTableEqualsTheScalarOneInBits) {
       }
 }
 
+TEST(KernelsRows, WeightsOfLogitsAreEqualInBitsAndNearTheirExponentials) {
+  Random random(12);
+  for (const double scale : {128.0, 160.0, 12.8}) {
+    std::vector<float> x = random.floats(256);
+    for (float& logit : x) logit *= 9;
+    x[7] = -std::numeric_limits<float>::infinity();
+    const double best = static_cast<double>(*std::max_element(x.begin(), x.end()));
+    WeighArgs args{
+        .x = x.data(), .n = 256, .least = -20, .best = best, .scale = scale, .limit = 6400, .interval = 1 / 128.0};
+    std::vector<double> rounded(256), weights(256);
+    args.rounded = rounded.data();
+    args.weights = weights.data();
+    kScalarKernels.weigh_logits(args);
+    for (size_t i = 0; i < x.size(); ++i) {
+      const double depth = x[i] >= args.least ? (best - static_cast<double>(x[i])) * scale : 1e300;
+      const auto interval = static_cast<uint32_t>(std::bit_cast<uint64_t>(rounded[i]));
+      ASSERT_EQ(interval, depth < 6400 ? static_cast<uint32_t>(std::nearbyint(depth)) : 6400u) << i;
+      if (depth < 6400) {
+        ASSERT_NEAR(weights[i], std::exp((interval - depth) / 128), 1e-14);
+      }
+    }
+    for (const Kernels* table : simd_tables()) {
+      std::vector<double> r(256), w(256);
+      args.rounded = r.data();
+      args.weights = w.data();
+      table->weigh_logits(args);
+      EXPECT_EQ(std::memcmp(r.data(), rounded.data(), 256 * sizeof(double)), 0) << table->name;
+      EXPECT_EQ(std::memcmp(w.data(), weights.data(), 256 * sizeof(double)), 0) << table->name;
+    }
+  }
+}
+
 TEST(KernelsRows, ScalarNormsAreTheFormulas) {
   Random random(9);
   for (size_t n = 1; n <= 100; ++n) {

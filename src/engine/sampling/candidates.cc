@@ -15,6 +15,7 @@ namespace {
 
 constexpr float kLargest = std::numeric_limits<float>::max();
 constexpr float kRemoved = -std::numeric_limits<float>::infinity();
+constexpr Candidate kAll{std::numeric_limits<float>::lowest(), std::numeric_limits<int>::max()};  // cuts nothing
 // Below it, one over a temperature is no number to sum with.
 constexpr double kLeastSummable = 1e-30;
 
@@ -216,11 +217,31 @@ void Candidates::keep_best(size_t k) {
   left_ = k;
 }
 
+std::optional<Candidate> Candidates::reaching_of_row(double share) const {
+  return WeightSums(row_, last_, best_logit(), temperature_).reaching(share);
+}
+
+// A long row of which few are left: they are gathered, by ascending id as in the row, and looked at alone.
+std::optional<Candidate> Candidates::reaching_of_few(double share) const {
+  std::vector<float> logits;
+  std::vector<int> ids;
+  logits.reserve(left_);
+  ids.reserve(left_);
+  for_each_stretch(row_, last_, [&](size_t first, std::span<const float> part, float least) {
+    for_each_between(part, least, kLargest, [&](size_t i) {
+      logits.push_back(part[i]);
+      ids.push_back(static_cast<int>(first + i));
+    });
+  });
+  auto found = WeightSums(logits, kAll, best_logit(), temperature_).reaching(share);
+  if (found) found->id = ids[static_cast<size_t>(found->id)];
+  return found;
+}
+
 // The first candidate at which a long row's weights sum up to this share; nothing where they have to be sorted.
 std::optional<Candidate> Candidates::last_of_share(double share) {
   if (!listed_ && left_ > kShort && temperature_ >= kLeastSummable) {
-    const auto found = WeightSums(row_, last_, best_logit(), temperature_).reaching(share);
-    if (found) return found;
+    if (const auto found = left_ < row_.size() / 4 ? reaching_of_few(share) : reaching_of_row(share)) return found;
     ++full_sorts_;
   }
   sort_all();

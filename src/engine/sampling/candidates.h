@@ -81,6 +81,8 @@ class Candidates {
   void cut_after(const Candidate& last);
   void sort_all();
   std::optional<Candidate> last_of_share(double share);
+  std::optional<Candidate> reaching_of_row(double share) const;
+  std::optional<Candidate> reaching_of_few(double share) const;
 
   // Either a row by id, of which those not worse than `last_` are candidates, or a list in order.
   bool listed_ = false;

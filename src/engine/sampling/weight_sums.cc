@@ -6,13 +6,11 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
-#include <cstring>
 #include <limits>
-#if defined(__SSE2__)
-#include <emmintrin.h>
-#endif
 
+#include "base/system.h"
 #include "engine/sampling/float_order.h"
+#include "math/compute.h"
 #include "math/functions_f64.h"
 
 namespace kvasir {
@@ -22,8 +20,6 @@ namespace {
 constexpr double kIntervalsPerUnit = 128, kSpan = 50;
 constexpr int kIntervals = static_cast<int>(kIntervalsPerUnit * kSpan);
 constexpr size_t kBlock = 64;
-// Added to a number below 2^31, it leaves that number rounded to an integer in the lowest bits.
-constexpr double kRounder = 0x1.8p52;
 
 // The weight at the middle of every interval.
 const std::array<double, kIntervals>& middles() {
@@ -35,30 +31,38 @@ const std::array<double, kIntervals>& middles() {
   return table;
 }
 
-// Two doubles, which is what every baseline adds at once; the same operations on one give the same bits.
-typedef double Two __attribute__((vector_size(16)));
-
-inline double at_most(double x, double limit) { return x < limit ? x : limit; }
-inline Two at_most(Two x, Two limit) {
-#if defined(__SSE2__)
-  return _mm_min_pd(x, limit);
-#else
-  return x < limit ? x : limit;
-#endif
+// The arguments of the weigh_logits kernel but for the logits.
+WeighArgs args_for(double best, double scale) {
+  WeighArgs args;
+  args.best = best;
+  args.scale = scale;
+  args.limit = kIntervals;
+  args.interval = 1 / kIntervalsPerUnit;
+  return args;
 }
 
-// Of one logit or of two: the interval, in the lowest bits, and the weight over that of the interval's middle.
-template <class T>
+const Kernels& kernels() {
+  static const Kernels& chosen = []() -> const Kernels& {
+    const auto target = choose_cpu_target();
+    return target ? kernels_for(*target) : kScalarKernels;
+  }();
+  return chosen;
+}
+
+// The interval of one logit, in the lowest bits, and the weight over that of the interval's middle.
 struct Place {
-  T rounded, weight;
+  double rounded, weight;
 };
-template <class T>
-inline Place<T> place_of(T logit, double best, double scale) {
-  const T depth = at_most((best - logit) * scale, T{} + kIntervals);
-  const T rounded = depth + kRounder;
-  const T r = ((rounded - kRounder) - depth) * (1 / kIntervalsPerUnit);
-  // e^r for |r| <= 1/256 to 8e-15. Without fma, which the baseline lacks.
-  return {rounded, 1.0 + r * (1.0 + r * (0.5 + r * (1.0 / 6 + r * (1.0 / 24))))};
+Place place_of(float logit, double best, double scale) {
+  Place place;
+  WeighArgs args = args_for(best, scale);
+  args.x = &logit;
+  args.n = 1;
+  args.least = logit;
+  args.rounded = &place.rounded;
+  args.weights = &place.weight;
+  kScalarKernels.weigh_logits(args);
+  return place;
 }
 
 inline size_t interval_at(double rounded) {
@@ -79,33 +83,32 @@ WeightSums::WeightSums(std::span<const float> row, const Candidate& last, float 
 }
 
 void WeightSums::add(std::span<const float> row, float least) {
-  std::array<float, kBlock> x;
+  std::array<float, kBlock> rest;
   std::array<double, kBlock> rounded, weight;
+  WeighArgs args = args_for(best_, scale_);
+  args.n = kBlock;
+  args.least = least;
+  args.rounded = rounded.data();
+  args.weights = weight.data();
   double* const sums = sums_.data();
-  const double best = best_, scale = scale_;
   for (size_t begin = 0; begin < row.size(); begin += kBlock) {
-    const float* from = row.data() + begin;
+    args.x = row.data() + begin;
     if (row.size() - begin < kBlock) {
-      x.fill(-std::numeric_limits<float>::infinity());
-      std::copy(from, row.data() + row.size(), x.begin());
-      from = x.data();
+      rest.fill(-std::numeric_limits<float>::infinity());
+      std::copy(args.x, row.data() + row.size(), rest.begin());
+      args.x = rest.data();
     }
-    for (size_t i = 0; i < kBlock; ++i) x[i] = from[i] >= least ? from[i] : -std::numeric_limits<float>::infinity();
-    for (size_t i = 0; i < kBlock; i += 2) {
-      const Place<Two> place = place_of(Two{x[i], x[i + 1]}, best, scale);
-      std::memcpy(&rounded[i], &place.rounded, sizeof(Two));
-      std::memcpy(&weight[i], &place.weight, sizeof(Two));
-    }
+    kernels().weigh_logits(args);
     for (size_t i = 0; i < kBlock; ++i) sums[interval_at(rounded[i])] += weight[i];
   }
 }
 
 int WeightSums::interval_of(float logit) const {
-  return static_cast<int>(interval_at(place_of<double>(logit, best_, scale_).rounded));
+  return static_cast<int>(interval_at(place_of(logit, best_, scale_).rounded));
 }
 
 double WeightSums::weight_of(float logit) const {
-  const Place<double> place = place_of<double>(logit, best_, scale_);
+  const Place place = place_of(logit, best_, scale_);
   return place.weight * middles()[interval_at(place.rounded)];
 }
 
