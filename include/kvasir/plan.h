@@ -64,7 +64,7 @@ struct PlanReport {
 /// Errors: an architecture that is not supported (named), a bad config, a context above the model's limit.
 KVASIR_API Result<PlanReport> plan(const PlanRequest& request);
 
-/// What this machine reaches, a second.
+/// Rates of this machine per second.
 struct Rates {
   double memory = 0;           ///< bytes read from memory, from more than any cache holds
   double flops = 0;            ///< f32 fused multiply-adds in registers, two operations each

@@ -47,7 +47,7 @@ struct SamplingParams {
   std::map<std::string, double> more = {};
 };
 
-/// What may come next, decided from outside: a grammar, a list of choices. One object follows one sequence.
+/// Decides from outside which tokens may come next: a grammar, a list of choices. One object follows one sequence.
 class KVASIR_API Constraint {
  public:
   virtual ~Constraint();

@@ -6,7 +6,7 @@
 
 namespace kvasir {
 
-/// Of the headers. While the major version is 0, a change of the minor version may break programs.
+/// The version of these headers. While the major version is 0, a change of the minor version may break programs.
 inline constexpr int kVersionMajor = 0, kVersionMinor = 1, kVersionPatch = 0;
 inline constexpr const char* kVersion = "0.1.0";
 

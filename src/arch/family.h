@@ -79,7 +79,7 @@ CacheShape uniform_cache(const ModelConfig& config);
 std::span<const Family* const> families();
 /// By "model_type". Errors: an unknown one, with the list of known ones.
 Result<const Family*> find_family(const ConfigView& view);
-/// What GGUF files of this "general.architecture" call things. Null: no family is called so.
+/// The names in GGUF files of this "general.architecture". Null: no family has that name.
 const GgufNames* find_gguf_names(std::string_view arch);
 /// The tensor that `spec` names, under whichever prefixes the file puts before it; null where the config or, for an
 /// optional one, the file has none. Errors: there is none, or it has another shape.

@@ -11,8 +11,8 @@
 
 namespace kvasir {
 
-/// What passes of one model compute in. The family's own code counts it: it runs once over a pass of no tokens, with
-/// matrices that have shapes and no data, in a workspace that lists what is taken.
+/// The memory that passes of one model compute in. The family's own code counts it: it runs once over a pass of no
+/// tokens, with matrices that have shapes and no data, in a workspace that lists what is taken.
 class Footprint {
  public:
   /// Errors: this CPU cannot compute.

@@ -1,4 +1,4 @@
-// What the dry pass counts is what passes take, for every family; and a family that takes more is an error.
+// Passes of every family take what the dry pass counts; a family that takes more is an error.
 #include "arch/footprint.h"
 
 #include <gmock/gmock.h>

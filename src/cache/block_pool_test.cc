@@ -46,7 +46,7 @@ TEST(BlockPool, ABlockIsUniqueAsLongAsOneHoldsIt) {
   EXPECT_TRUE(a.unique());
 }
 
-// What the others read of a block is over before the last one writes to it.
+// Reads of a block by other holders are over before the last one writes to it.
 TEST(ThreadsBlockPool, AUniqueBlockMayBeWritten) {
   const auto pool = BlockPool::create();
   for (int round = 0; round < 200; ++round) {

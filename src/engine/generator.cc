@@ -47,6 +47,25 @@ std::string_view stop_reason_name(StopReason reason) {
   return kNames[static_cast<size_t>(reason)];
 }
 
+namespace {
+
+// None, or one that follows this sequence alone: a copy follows another one from the same state.
+class OwnConstraint {
+ public:
+  OwnConstraint() = default;
+  explicit OwnConstraint(const Constraint* from) : own_(from == nullptr ? nullptr : from->clone()) {}
+  OwnConstraint(const OwnConstraint& other) : OwnConstraint(other.own_.get()) {}
+  OwnConstraint& operator=(OwnConstraint&&) = default;
+  ~OwnConstraint() = default;
+
+  Constraint* get() const { return own_.get(); }
+
+ private:
+  std::unique_ptr<Constraint> own_;
+};
+
+}  // namespace
+
 struct Generator::Impl {
   std::shared_ptr<const Model> model;
   GenerateOptions options;
@@ -58,7 +77,7 @@ struct Generator::Impl {
   size_t guesses = 0;          // at the end of `fed`
   bool wants_rows = false;     // the feed reaches the end of `known`
   Session* session = nullptr;  // from next() to take()
-  std::unique_ptr<Constraint> constraint;
+  OwnConstraint constraint;
   std::optional<TextSink> sink;  // from the first row on
   std::optional<Receipt> receipt;
   std::vector<TokenLogprob> logprobs;
@@ -111,35 +130,15 @@ Result<Generator> Generator::create(std::shared_ptr<const Model> model, std::vec
   impl->text_tokens = text.size();
   impl->known = std::move(text);
   impl->choice = choice;
-  if (options.constraint != nullptr) impl->constraint = options.constraint->clone();
+  impl->constraint = OwnConstraint(options.constraint.get());
   impl->options = std::move(options);
   return Generator(std::move(impl));
 }
 
 Generator Generator::fork(int choice, Session& session) const {
-  auto other = std::make_unique<Impl>();
-  other->model = impl_->model;
-  other->options = impl_->options;
+  auto other = std::make_unique<Impl>(*impl_);
   other->choice = choice;
-  other->known = impl_->known;
-  other->text_tokens = impl_->text_tokens;
-  other->base = impl_->base;
-  other->fed = impl_->fed;
-  other->guesses = impl_->guesses;
-  other->wants_rows = impl_->wants_rows;
   other->session = &session;
-  if (impl_->constraint != nullptr) other->constraint = impl_->constraint->clone();
-  other->sink = impl_->sink;
-  other->receipt = impl_->receipt;
-  other->logprobs = impl_->logprobs;
-  other->stop = impl_->stop;
-  other->guessed = impl_->guessed;
-  other->accepted = impl_->accepted;
-  other->recomputed = impl_->recomputed;
-  other->to_prefill = impl_->to_prefill;
-  other->start = impl_->start;
-  other->prefilled = impl_->prefilled;
-  other->first = impl_->first;
   return Generator(std::move(other));
 }
 
@@ -251,7 +250,7 @@ Result<void> Generator::Impl::choose(std::span<const float> row, Event* event) {
                                    .choice = choice,
                                    .constraint = constraint.get()}));
   if (first == 0) first = now_seconds();
-  if (constraint != nullptr) constraint->accept(id);
+  if (constraint.get() != nullptr) constraint.get()->accept(id);
   if (receipt) receipt->add(row, id);
   event->ids.push_back(id);
   if (options.logprobs >= 0) {
@@ -272,7 +271,7 @@ bool Generator::Impl::ends(int id) {
     return true;
   }
   sink->push(id);
-  if (sink->stopped() || (constraint != nullptr && constraint->done())) stop = StopReason::stop;
+  if (sink->stopped() || (constraint.get() != nullptr && constraint.get()->done())) stop = StopReason::stop;
   return stop.has_value();
 }
 
