@@ -22,8 +22,9 @@ struct EngineOptions {
   /// Tokens in one pass, over all sequences (at least one of each); results do not depend on it. A small budget of
   /// memory makes it smaller.
   int prefill_chunk = 256;
-  /// Bytes of KV that is kept of texts when their sessions are gone, for others that begin like them; 0: none. What a
-  /// session needs is taken from it before a budget refuses.
+  /// Bytes of KV that is kept of texts when their sessions are gone, for others that begin like them; 0: none. Engines
+  /// of one model that keep texts share them, within the bytes of the first. What a session needs is taken from it
+  /// before a budget refuses.
   size_t prefix_ram = 0;
 };
 

@@ -36,8 +36,8 @@ class Footprint {
   int64_t scratch_floats_ = 0;
 };
 
-/// Bytes that each sequence adds to activation_bytes(): its row of logits, three times while it is handed over, and the
-/// states of a history that is split over threads, of which a token sees `seen` positions.
+/// Bytes that each sequence adds to activation_bytes(): three rows of logits, its own and two that the sampler edits or
+/// sorts in, and the states of a history that is split over threads, of which a token sees `seen` positions.
 size_t sequence_bytes(const ModelConfig& config, int seen);
 
 }  // namespace kvasir

@@ -173,7 +173,7 @@ class CommandLine {
 
   /// Requires: the flags are bound before cut(). The reference is good as long as this is.
   Flags& add_command(const std::string& name, const std::string& summary);
-  /// Of the i-th command added.
+  /// The flags of the i-th command added.
   Flags& flags(size_t i) { return *flags_[i]; }
   /// Cuts the arguments into flags and texts, which Flags::read() reads next. True: help or the version was asked for
   /// and is printed. `asked`: the command among them. Errors: a flag without its value, or with one it does not take.

@@ -15,7 +15,7 @@
 #include "base/ranges.h"
 #include "base/system.h"
 #include "lab/bench_parts.h"
-#include "lab/feeding.h"
+#include "lab/step_all.h"
 
 namespace kvasir {
 

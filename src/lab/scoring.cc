@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "lab/feeding.h"
+#include "lab/step_all.h"
 
 namespace kvasir {
 namespace {

@@ -12,7 +12,7 @@
 #include <kvasir/generate.h>
 
 #include "base/ranges.h"
-#include "lab/feeding.h"
+#include "lab/step_all.h"
 #include "lab/verify_acts.h"
 
 namespace kvasir {

@@ -12,7 +12,7 @@
 #include <kvasir/catalog.h>
 #include <kvasir/generate.h>
 
-#include "lab/feeding.h"
+#include "lab/step_all.h"
 
 namespace kvasir {
 namespace {

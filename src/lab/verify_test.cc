@@ -1,4 +1,4 @@
-// What the cases of verify are called, and what verify refuses. What it catches is in tests/conformance.
+// The names of the cases of verify, and its refusals. Mistakes that it catches are in tests/conformance.
 #include <kvasir/verify.h>
 
 #include "tests/support/engines.h"

@@ -70,7 +70,7 @@ class PrefixTree : public BlockHolder {
   mutable Mutex mutex_;
   std::map<std::string, std::unique_ptr<Node>> roots_ KVASIR_GUARDED_BY(mutex_);
   std::set<std::pair<uint64_t, Node*>> leaves_ KVASIR_GUARDED_BY(mutex_);  // by last use
-  // What the entries hold, and how many hold it.
+  // Pieces of memory that entries hold, with the number of holders.
   std::unordered_map<const void*, int> held_ KVASIR_GUARDED_BY(mutex_);
   uint64_t clock_ KVASIR_GUARDED_BY(mutex_) = 0;
   PrefixStats stats_ KVASIR_GUARDED_BY(mutex_);

@@ -125,7 +125,7 @@ TEST(SlowCandidates, GiveTheIdsOfAFullSort) {
   expect_the_ids_of_full_sorts(30, 3, {152064});
 }
 
-// What is kept, and not only the token that one draw meets.
+// The kept candidates, and not only the token that one draw meets.
 TEST(Candidates, KeepWhatAFullSortKeeps) {
   Rows random(4);
   int full_sorts = 0;

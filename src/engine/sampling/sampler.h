@@ -1,5 +1,5 @@
-// What a sampler is. Each file NAME.cc of this folder that defines sampler_NAME is one; the chain finds them by a list
-// that the build makes from the file names.
+// The interface of a sampler. Each file NAME.cc of this folder that defines sampler_NAME is one; the chain finds them
+// by a list that the build makes from the file names.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,7 @@ struct Sampler {
   Result<void> (*apply)(Candidates& candidates, const SamplingParams& params, const SampleContext& context);
 };
 
-/// What a random number decides: each purpose has numbers of its own.
+/// The purpose of a random number: each has numbers of its own.
 enum class Draw : uint32_t { token = 0, xtc = 1 };
 /// Uniform in [0, 1) with 53 bits, by the seed, the choice, the position and the purpose alone.
 double uniform(const SamplingParams& params, const SampleContext& context, Draw draw);

@@ -138,7 +138,7 @@ class Cases {
     for (float& v : x) v = normal(random_);
     return x;
   }
-  // Of few different tokens, so that much is repeated; one is outside the vocabulary.
+  // Few different tokens, so that much is repeated; one is outside the vocabulary.
   std::vector<int> text() {
     std::vector<int> ids(random_() % 40);
     const auto most = static_cast<uint32_t>(pick({2, 3, 8}));
