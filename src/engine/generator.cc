@@ -47,26 +47,22 @@ std::string_view stop_reason_name(StopReason reason) {
   return kNames[static_cast<size_t>(reason)];
 }
 
-namespace {
-
-// None, or one that follows this sequence alone: a copy follows another one from the same state.
-class OwnConstraint {
- public:
-  OwnConstraint() = default;
-  explicit OwnConstraint(const Constraint* from) : own_(from == nullptr ? nullptr : from->clone()) {}
-  OwnConstraint(const OwnConstraint& other) : OwnConstraint(other.own_.get()) {}
-  OwnConstraint& operator=(OwnConstraint&&) = default;
-  ~OwnConstraint() = default;
-
-  Constraint* get() const { return own_.get(); }
-
- private:
-  std::unique_ptr<Constraint> own_;
-};
-
-}  // namespace
-
 struct Generator::Impl {
+  // None, or one that follows this sequence alone: a copy follows another one from the same state.
+  class OwnConstraint {
+   public:
+    OwnConstraint() = default;
+    explicit OwnConstraint(const Constraint* from) : own_(from == nullptr ? nullptr : from->clone()) {}
+    OwnConstraint(const OwnConstraint& other) : OwnConstraint(other.own_.get()) {}
+    OwnConstraint& operator=(OwnConstraint&&) = default;
+    ~OwnConstraint() = default;
+
+    Constraint* get() const { return own_.get(); }
+
+   private:
+    std::unique_ptr<Constraint> own_;
+  };
+
   std::shared_ptr<const Model> model;
   GenerateOptions options;
   int choice = 0;
@@ -130,7 +126,7 @@ Result<Generator> Generator::create(std::shared_ptr<const Model> model, std::vec
   impl->text_tokens = text.size();
   impl->known = std::move(text);
   impl->choice = choice;
-  impl->constraint = OwnConstraint(options.constraint.get());
+  impl->constraint = Impl::OwnConstraint(options.constraint.get());
   impl->options = std::move(options);
   return Generator(std::move(impl));
 }

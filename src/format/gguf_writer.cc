@@ -17,9 +17,9 @@ namespace {
 static_assert(std::endian::native == std::endian::little);
 
 constexpr uint32_t kGgufVersion = 3;
-constexpr uint64_t kAlignment = 32;   // the format's default, which needs no entry
-constexpr size_t kMaxRank = 4;        // GGML_MAX_DIMS
-constexpr size_t kMaxNameBytes = 63;  // GGML_MAX_NAME with its zero: ggml's reader refuses longer ones
+constexpr uint64_t kAlignment = 32;    // the format's default, which needs no entry
+constexpr size_t kMostDimensions = 4;  // GGML_MAX_DIMS
+constexpr size_t kLongestName = 63;    // GGML_MAX_NAME with its zero: ggml's reader refuses longer ones
 constexpr size_t kMaxKeyBytes = 65535;
 
 template <class T>
@@ -37,11 +37,11 @@ Result<uint64_t> bytes_of(const TensorDecl& tensor, const std::string& where) {
   const auto refuse = [&](const std::string& why) {
     return fail(Error::bad_argument, fmt::format("tensor {} {}", in_quotes(tensor.name), why), where);
   };
-  if (tensor.name.empty() || tensor.name.size() > kMaxNameBytes)
-    return refuse(fmt::format("has a name of {} bytes, 1 to {} are possible", tensor.name.size(), kMaxNameBytes));
+  if (tensor.name.empty() || tensor.name.size() > kLongestName)
+    return refuse(fmt::format("has a name of {} bytes, 1 to {} are possible", tensor.name.size(), kLongestName));
   if (tensor.codec == nullptr || !gguf_tensor_type(tensor.codec->file_name)) return refuse("has no type of GGUF");
-  if (tensor.shape.empty() || tensor.shape.size() > kMaxRank)
-    return refuse(fmt::format("has {} dimensions, 1 to {} are possible", tensor.shape.size(), kMaxRank));
+  if (tensor.shape.empty() || tensor.shape.size() > kMostDimensions)
+    return refuse(fmt::format("has {} dimensions, 1 to {} are possible", tensor.shape.size(), kMostDimensions));
   int64_t rows = 1;
   for (size_t i = 0; i < tensor.shape.size(); ++i)
     if (tensor.shape[i] < 1 || (i + 1 < tensor.shape.size() && __builtin_mul_overflow(rows, tensor.shape[i], &rows)))

@@ -10,7 +10,7 @@
 namespace kvasir {
 namespace {
 
-constexpr uint32_t kMagic = 0x616b3432;  // "ak42"
+constexpr uint32_t kVersionedMagic = 0x616b3432;  // "ak42"
 constexpr size_t kLegacyHeaderBytes = 7 * sizeof(int32_t);
 constexpr size_t kV1HeaderBytes = 256;
 constexpr const char* kNotOurs = "name a llama2.c .bin file, a Hugging Face folder or a .safetensors file";
@@ -67,7 +67,7 @@ Result<Header> read_header(std::span<const std::byte> bytes, const std::string& 
       fail(Error::damaged, fmt::format("{} bytes are too few for a llama2.c header", bytes.size()), where, kNotOurs);
   Header h{};
   if (bytes.size() < kLegacyHeaderBytes) return too_short;
-  if (static_cast<uint32_t>(read_i32(bytes, 0)) == kMagic) {
+  if (static_cast<uint32_t>(read_i32(bytes, 0)) == kVersionedMagic) {
     if (bytes.size() < kV1HeaderBytes) return too_short;
     const int32_t version = read_i32(bytes, 4);
     if (version == 2)

@@ -14,6 +14,9 @@
 
 namespace kvasir {
 
+/// Ids may leave gaps, but not so many that a table by id becomes a trap.
+inline constexpr std::int64_t kMaxIdGap = std::int64_t{1} << 20;
+
 /// Ids may have gaps. 150 thousand pieces take about 4 MB: the index holds ids, not copies of the pieces.
 class Vocabulary {
  public:

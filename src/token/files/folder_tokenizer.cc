@@ -21,7 +21,6 @@ namespace {
 using namespace json_values;
 namespace fs = std::filesystem;
 
-constexpr std::int64_t kMaxIdGap = std::int64_t{1} << 20;
 constexpr const char* kAloneHint = "the tokenizer's own file as ModelOptions::tokenizer, or files that agree";
 
 // ---- added tokens -------------------------------------------------------------------------------------------------

@@ -19,8 +19,6 @@ namespace {
 
 constexpr std::size_t kMaxTokens = std::size_t{1} << 24;
 
-enum Type : std::int32_t { kNormal = 1, kUnknown, kControl, kUserDefined, kUnused, kByte };
-
 /// What a name in `tokenizer.ggml.pre` stands for.
 struct PreTokenization {
   std::vector<std::string_view> names;
@@ -92,18 +90,18 @@ Result<void> check_ids(const GgufVocab& vocab) {
 }
 
 Result<PieceKind> kind_of(const GgufVocab& vocab, std::size_t id) {
-  switch (vocab.types.empty() ? kNormal : vocab.types[id]) {
-    case kNormal:
+  switch (vocab.types.empty() ? GgufPiece::kNormal : vocab.types[id]) {
+    case GgufPiece::kNormal:
       return PieceKind::kNormal;
-    case kUnknown:
+    case GgufPiece::kUnknown:
       return PieceKind::kUnknown;
-    case kControl:
+    case GgufPiece::kControl:
       return PieceKind::kControl;
-    case kUserDefined:
+    case GgufPiece::kUserDefined:
       return PieceKind::kUserDefined;
-    case kUnused:
+    case GgufPiece::kUnused:
       return PieceKind::kUnused;
-    case kByte:
+    case GgufPiece::kByte:
       if (spelled_byte(vocab.tokens[id])) return PieceKind::kByte;
       return fail(Error::damaged,
                   fmt::format("token {} ({}) is a byte token that spells no byte", id, quote(vocab.tokens[id])));

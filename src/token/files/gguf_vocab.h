@@ -22,6 +22,11 @@ struct ByteLevelParts;
 /// The two kinds of tokenizer, as `tokenizer.ggml.model` names them.
 inline constexpr std::string_view kGgufSentencePiece = "llama", kGgufByteLevel = "gpt2";
 
+/// The values of `tokenizer.ggml.token_type`.
+struct GgufPiece {
+  enum : std::int32_t { kNormal = 1, kUnknown, kControl, kUserDefined, kUnused, kByte };
+};
+
 /// Added tokens of a SentencePiece vocabulary swallow the white space after them, but for these. Absent: none does.
 using RstripBut = std::optional<std::span<const std::string_view>>;
 
@@ -34,12 +39,12 @@ struct GgufVocab {
   std::vector<std::string_view> tokens;
   std::vector<std::string_view> merges;  ///< byte-level: "left right", best first
   std::vector<float> scores;             ///< SentencePiece
-  std::vector<std::int32_t> types;  ///< token_type: 1 normal, 2 unknown, 3 control, 4 user-defined, 5 unused, 6 byte
-  std::optional<int> bos;           ///< bos_token_id
-  std::optional<int> eos;           ///< eos_token_id
-  std::optional<int> eot;           ///< eot_token_id
-  std::optional<int> unk;           ///< unknown_token_id
-  std::optional<bool> add_bos;      ///< add_bos_token
+  std::vector<std::int32_t> types;       ///< token_type, of GgufPiece
+  std::optional<int> bos;                ///< bos_token_id
+  std::optional<int> eos;                ///< eos_token_id
+  std::optional<int> eot;                ///< eot_token_id
+  std::optional<int> unk;                ///< unknown_token_id
+  std::optional<bool> add_bos;           ///< add_bos_token
   std::optional<bool> add_space_prefix;  ///< SentencePiece
 };
 

@@ -15,24 +15,22 @@
 namespace kvasir {
 namespace {
 
-enum Type : std::int32_t { kNormal = 1, kUnknown, kControl, kUserDefined, kUnused, kByte };
-
-std::int32_t type_of(PieceKind kind) {
+std::int32_t stored_type(PieceKind kind) {
   switch (kind) {
     case PieceKind::kNormal:
-      return kNormal;
+      return GgufPiece::kNormal;
     case PieceKind::kUnknown:
-      return kUnknown;
+      return GgufPiece::kUnknown;
     case PieceKind::kControl:
-      return kControl;
+      return GgufPiece::kControl;
     case PieceKind::kUserDefined:
-      return kUserDefined;
+      return GgufPiece::kUserDefined;
     case PieceKind::kUnused:
-      return kUnused;
+      return GgufPiece::kUnused;
     case PieceKind::kByte:
-      return kByte;
+      return GgufPiece::kByte;
   }
-  return kNormal;
+  return GgufPiece::kNormal;
 }
 
 tl::unexpected<Error> no_place(const std::string& what) {
@@ -107,7 +105,7 @@ class Writer {
     for (int id = 0; id < tokens_; ++id) {
       const bool there = parts_.vocabulary.has(id);
       vocab().tokens.push_back(own(there ? spelling(parts_.vocabulary.piece(id)) : padding(id)));
-      vocab().types.push_back(there ? kNormal : kUnused);
+      vocab().types.push_back(there ? GgufPiece::kNormal : GgufPiece::kUnused);
     }
     vocab().unk = parts_.unk;
     if (parts_.prefix.size() > 1) return no_place(fmt::format("that puts {} tokens first", parts_.prefix.size()));
@@ -124,8 +122,8 @@ class Writer {
       const char* flag = flag_without_a_place(token, strips(token), normalizes);
       if (flag != nullptr) return no_place(fmt::format("whose added token {} {}", quote(token.content), flag));
       std::int32_t& type = vocab().types[static_cast<std::size_t>(token.id)];
-      if (type == kNormal) type = token.special ? kControl : kUserDefined;
-      if (type == kUnused || type == kByte)
+      if (type == GgufPiece::kNormal) type = token.special ? GgufPiece::kControl : GgufPiece::kUserDefined;
+      if (type == GgufPiece::kUnused || type == GgufPiece::kByte)
         return no_place(fmt::format("that looks for its unused or byte piece {} in a text", quote(token.content)));
     }
     return {};
@@ -216,8 +214,8 @@ Result<void> check_merges(const SpmParts& parts, int id, bool found) {
 Result<std::int32_t> type_for_readers(const SpmParts& parts, int id, bool found) {
   const PieceKind kind = parts.kinds[static_cast<std::size_t>(id)];
   const bool looked_for = kind == PieceKind::kUnknown || kind == PieceKind::kControl || kind == PieceKind::kUserDefined;
-  if (!looked_for || found) return type_of(kind);
-  if (!parts.marks_spaces && kind != PieceKind::kUserDefined) return kUnused;
+  if (!looked_for || found) return stored_type(kind);
+  if (!parts.marks_spaces && kind != PieceKind::kUserDefined) return GgufPiece::kUnused;
   return no_place(
       fmt::format("that does not look for its piece {} ({}) in a text", id, quote(parts.vocabulary.piece(id))));
 }

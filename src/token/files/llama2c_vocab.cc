@@ -19,7 +19,7 @@ constexpr int kUnk = 0;
 constexpr int kBos = 1;
 constexpr int kFirstByte = 3;
 
-constexpr const char* kHint = "check that this tokenizer belongs to the model";
+constexpr const char* kWrongTokenizer = "check that this tokenizer belongs to the model";
 
 template <class Value>
 bool take(std::string_view& bytes, Value& value) {
@@ -46,7 +46,7 @@ Result<SpmParts> read_llama2c_vocab(std::string_view bytes, int vocab_size) {
   const std::size_t size = bytes.size();
   const auto cut_short = [&](int id) {
     return fail(Error::damaged, fmt::format("the file of {} bytes ends inside token {} of {}", size, id, vocab_size),
-                {}, kHint);
+                {}, kWrongTokenizer);
   };
   SpmParts parts;
   std::uint32_t longest = 0;  // run.c's buffer size, which is not needed here
@@ -64,7 +64,7 @@ Result<SpmParts> read_llama2c_vocab(std::string_view bytes, int vocab_size) {
   }
   if (!bytes.empty()) {
     return fail(Error::damaged, fmt::format("{} bytes follow the last of {} tokens", bytes.size(), vocab_size), {},
-                kHint);
+                kWrongTokenizer);
   }
   parts.floor = kWorstScore;
   parts.unk = kUnk;

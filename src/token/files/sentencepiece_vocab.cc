@@ -22,7 +22,7 @@ constexpr std::size_t kMaxPieces = std::size_t{1} << 22;
 // sentencepiece's own limit, since 0.2.1.
 constexpr std::size_t kMaxPieceBytes = 8000;
 
-constexpr const char* kHint = "use another format of the same model: GGUF or tokenizer.json";
+constexpr const char* kOtherFormat = "use another format of the same model: GGUF or tokenizer.json";
 
 constexpr std::uint64_t kModelTypeBpe = 2;
 constexpr std::uint64_t kTypeNormal = 1;
@@ -149,7 +149,9 @@ Result<ModelProto> read_model(std::string_view bytes) {
 
 // What would change ids and is not understood.
 Result<void> refuse_unknown(const ModelProto& model) {
-  const auto refuse = [](std::string what) { return fail(Error::unsupported, what + " is not supported", {}, kHint); };
+  const auto refuse = [](std::string what) {
+    return fail(Error::unsupported, what + " is not supported", {}, kOtherFormat);
+  };
   if (model.model_type != kModelTypeBpe) {
     constexpr const char* kNames[] = {"UNIGRAM", "BPE", "WORD", "CHAR"};
     const bool named = model.model_type >= 1 && model.model_type <= 4;

@@ -8,9 +8,6 @@ namespace {
 
 using namespace json_values;
 
-// Ids may leave gaps, but not so many that a table by id becomes a trap.
-constexpr std::int64_t kMaxIdGap = std::int64_t{1} << 20;
-
 // Anything but "absent, null, false, zero or empty" would change ids.
 Result<void> refuse_if_set(const json& model, const char* key) {
   const json& value = member(model, key);
