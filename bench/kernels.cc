@@ -71,10 +71,21 @@ void matmul(benchmark::State& state, const Kernels& kernels, const Codec& codec,
                .y_stride = rows,
                .tokens = tokens,
                .panel = panel.data()};
-  const auto kernel = codec.act == Act::q8 ? kernels.matmul_integer : kernels.matmul;
+  const bool integer = codec.act == Act::q8;
+  const auto kernel = integer ? kernels.matmul_integer : kernels.matmul;
+  std::vector<std::byte> arranged(static_cast<size_t>(tokens * arranged_bytes(cols)) + 64);
+  auto* const aligned = reinterpret_cast<std::byte*>((reinterpret_cast<uintptr_t>(arranged.data()) + 63) / 64 * 64);
+  a.arranged = aligned;
+  for (int t = 0; integer && t < tokens; ++t)
+    kernels.arrange(arrangement_of(a.form), act.data() + t * (cols / kActElems), cols / kActElems,
+                    aligned + t * arranged_bytes(cols));
+  // A chunk of the engine's: a panel for many tokens, a megabyte for few.
+  const int64_t chunk = tokens > kFewIntegerTokens
+                            ? kPanelRows
+                            : std::max<int64_t>(16, (int64_t{1} << 20) / static_cast<int64_t>(a.row_bytes) / 16 * 16);
   for (auto _ : state)
     for (a.row_begin = 0; a.row_begin < rows; a.row_begin = a.row_end) {
-      a.row_end = std::min(rows, a.row_begin + kPanelRows);
+      a.row_end = std::min(rows, a.row_begin + chunk);
       kernel(a);
     }
   using benchmark::Counter;

@@ -36,18 +36,22 @@ MatmulArgs make_args(const Rows& x, const MatmulJob& job) {
 
 size_t stored_row_bytes(const MatmulJob& job) { return job.w.codec->row_bytes(job.w.cols); }
 
-// Weight bytes in a chunk of a few-token product.
+// Weight bytes in a chunk of a few-token product: as many chunks for each thread.
 size_t chunk_bytes(std::span<const MatmulJob> jobs, int threads) {
   size_t bytes = 0;
   for (const MatmulJob& job : jobs) bytes += static_cast<size_t>(job.w.rows) * stored_row_bytes(job);
-  return std::clamp(bytes / (kChunksPerThread * static_cast<size_t>(threads)), kLeastChunkBytes, kMostChunkBytes);
+  const size_t share = bytes / static_cast<size_t>(threads),
+               chunks = std::max(kChunksPerThread, (share + kMostChunkBytes - 1) / kMostChunkBytes);
+  return std::max(share / chunks + 1, kLeastChunkBytes);
 }
+
+bool has_integers(const MatmulJob& job) { return job.w.codec->act == Act::q8; }
 
 // Output rows per chunk: a panel for many tokens, about `bytes` of weights for few.
 int64_t rows_per_chunk(int tokens, const MatmulJob& job, size_t bytes) {
-  if (tokens > kFewTokens) return kPanelRows;
+  if (tokens > (has_integers(job) ? kFewIntegerTokens : kFewTokens)) return kPanelRows;
   const auto rows = static_cast<int64_t>(bytes / std::max<size_t>(1, stored_row_bytes(job)));
-  return std::max<int64_t>(16, rows / 16 * 16);
+  return std::max<int64_t>(16, (rows + 15) / 16 * 16);
 }
 
 // Puts the outputs of one row in order, group by group.
@@ -106,15 +110,35 @@ Result<void> Compute::reserve_acts(int64_t n, int64_t cols) {
   if (bytes > acts_.bytes()) {
     KVASIR_TRY(acts_, Buffer::allocate(bytes, Owner::activations));
   }
+  const auto few = static_cast<size_t>(std::min<int64_t>(n, kFewIntegerTokens) * arranged_bytes(cols)) * kArrangements;
+  if (few > arranged_.bytes()) {
+    KVASIR_TRY(arranged_, Buffer::allocate(few, Owner::activations));
+  }
   return {};
 }
 
 const ActBlock* Compute::encode_x(const Rows& x, std::span<const MatmulJob> jobs) {
-  const auto integer = [](const MatmulJob& job) { return job.w.codec->act == Act::q8; };
-  if (std::none_of(jobs.begin(), jobs.end(), integer)) return nullptr;
+  if (std::none_of(jobs.begin(), jobs.end(), has_integers)) return nullptr;
   auto* acts = reinterpret_cast<ActBlock*>(acts_.data());
   for_rows(x.n, [&](int t) { kernels_->encode_act(x.row(t), acts + t * (x.cols / kActElems), x.cols); });
+  if (x.n > kFewIntegerTokens) return acts;
+  const auto wanted = [&](Arrangement arrangement) {
+    return std::any_of(jobs.begin(), jobs.end(), [&](const MatmulJob& job) {
+      return has_integers(job) && arrangement_of(job.w.codec->form) == arrangement;
+    });
+  };
+  for (int i = 0; i < kArrangements; ++i) {
+    const auto arrangement = static_cast<Arrangement>(i);
+    if (!wanted(arrangement)) continue;
+    for (int t = 0; t < x.n; ++t)
+      kernels_->arrange(arrangement, acts + t * (x.cols / kActElems), x.cols / kActElems,
+                        arranged(arrangement, x) + t * arranged_bytes(x.cols));
+  }
   return acts;
+}
+
+std::byte* Compute::arranged(Arrangement arrangement, const Rows& x) {
+  return arranged_.data() + static_cast<int64_t>(arrangement) * x.n * arranged_bytes(x.cols);
 }
 
 void Compute::matmul(const Rows& x, std::span<const MatmulJob> jobs) {
@@ -134,10 +158,11 @@ void Compute::matmul(const Rows& x, std::span<const MatmulJob> jobs) {
     while (chunk >= share->end_chunk) ++share;
     MatmulArgs args = make_args(x, *share->job);
     args.act = acts;
+    if (acts != nullptr && x.n <= kFewIntegerTokens) args.arranged = arranged(arrangement_of(args.form), x);
     args.row_begin = (chunk - share->first_chunk) * share->rows_per_chunk;
     args.row_end = std::min(args.rows, args.row_begin + share->rows_per_chunk);
     args.panel = scratch(worker);
-    (share->job->w.codec->act == Act::q8 ? kernels_->matmul_integer : kernels_->matmul)(args);
+    (has_integers(*share->job) ? kernels_->matmul_integer : kernels_->matmul)(args);
   });
   for (const MatmulJob& job : jobs)
     if (job.w.pair_dim != 0) for_rows(x.n, [&](int t) { unpair(job.y.row(t), job.w.rows, job.w.pair_dim); });

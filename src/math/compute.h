@@ -80,14 +80,15 @@ class Compute {
 
  private:
   Compute() = default;
-  /// x as integer weights want it; null if no job has such.
+  /// x as integer weights want it, that of few tokens arranged too; null if no job has such.
   const ActBlock* encode_x(const Rows& x, std::span<const MatmulJob> jobs);
+  std::byte* arranged(Arrangement arrangement, const Rows& x);
 
   const Kernels* kernels_ = nullptr;
   std::unique_ptr<ThreadPool> pool_;
   std::vector<Buffer> scratch_;
   int64_t scratch_floats_ = 0;
-  Buffer acts_;
+  Buffer acts_, arranged_;
 };
 
 /// The table of a target that choose_cpu_target() allowed.

@@ -26,8 +26,9 @@ struct MatmulArgs {
   int64_t rows = 0, cols = 0;            // outputs, inputs
   const float* x = nullptr;              // [tokens][x_stride]
   int64_t x_stride = 0;
-  const ActBlock* act = nullptr;  // [tokens][cols / 32]: x as integer weights want it
-  float* y = nullptr;             // [tokens][y_stride]
+  const ActBlock* act = nullptr;        // [tokens][cols / 32]: x as integer weights want it
+  const std::byte* arranged = nullptr;  // [tokens][arranged_bytes(cols)]: the same of up to kFewIntegerTokens, arranged
+  float* y = nullptr;                   // [tokens][y_stride]
   int64_t y_stride = 0;
   int tokens = 0;
   const float* bias = nullptr;  // [rows] or null
@@ -37,8 +38,8 @@ struct MatmulArgs {
 
 /// Weight rows widened at a time; a chunk of a matmul never spans more.
 inline constexpr int kPanelRows = 32;
-/// Up to so many tokens the weights are read straight from the file's form, without a panel.
-inline constexpr int kFewTokens = 4;
+/// Up to so many tokens float weights, and integer ones, are read straight from the file's form, without a panel.
+inline constexpr int kFewTokens = 4, kFewIntegerTokens = 8;
 
 /// The largest Codec::block_elems.
 inline constexpr int kMaxBlockElems = 256;
@@ -105,10 +106,12 @@ struct Kernels {
   const char* name;
   /// Float weights.
   void (*matmul)(const MatmulArgs&);
-  /// Integer weights: x is read as `act`. Never conv1d.
+  /// Integer weights: x is read as `act`, of up to kFewIntegerTokens as `arranged`. Never conv1d.
   void (*matmul_integer)(const MatmulArgs&);
   /// encode_act of dtype/operands.h.
   void (*encode_act)(const float* x, ActBlock* out, int64_t n);
+  /// One token's `parts` blocks to arranged_bytes(); what only this table reads.
+  void (*arrange)(Arrangement, const ActBlock* x, int64_t parts, std::byte* out);
   void (*attend)(const AttendArgs&);
   /// One token and the first of its tiles only, which it must see some of: states [group][2 + head_dim]. Tiles can then
   /// be computed on different threads. A second tile is the one to fetch meanwhile.

@@ -2,7 +2,7 @@
 #if defined(__x86_64__)
 
 #define KVASIR_SIMD_NS kvasir::avx2
-#include "math/simd/int16_avx2.h"
+#include "math/simd/lanes_avx2.h"
 
 namespace KVASIR_SIMD_NS {
 constexpr int kFewRows1 = 4, kFewRows2 = 3, kFewRows3 = 2, kFewRows4 = 1;

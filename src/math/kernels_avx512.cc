@@ -2,7 +2,7 @@
 #if defined(__x86_64__)
 
 #define KVASIR_SIMD_NS kvasir::avx512
-#include "math/simd/int16_avx512.h"
+#include "math/simd/lanes_avx512.h"
 
 namespace KVASIR_SIMD_NS {
 constexpr int kFewRows1 = 8, kFewRows2 = 8, kFewRows3 = 6, kFewRows4 = 6;

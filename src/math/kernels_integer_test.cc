@@ -64,6 +64,8 @@ class IntegerProduct {
     MatmulArgs args = args_;
     args.y = y.data();
     args.panel = panel.data();
+    const math_test::Arranged arranged(kernels, args);
+    args.arranged = arranged.data();
     kernels.matmul_integer(args);
     return y;
   }
@@ -141,6 +143,8 @@ TEST(KernelsInteger, TheLargestSumsAreExact) {
           std::vector<float> y(16), panel(static_cast<size_t>(kPanelRows * cols));
           args.y = y.data();
           args.panel = panel.data();
+          const math_test::Arranged arranged(*table, args);
+          args.arranged = arranged.data();
           table->matmul_integer(args);
           ASSERT_TRUE(same_floats(y, std::vector<float>(16, expected)))
               << table->name << " " << codec->name << " " << fill;

@@ -2,7 +2,7 @@
 #if defined(__aarch64__)
 
 #define KVASIR_SIMD_NS kvasir::neon
-#include "math/simd/int16_neon.h"
+#include "math/simd/lanes_neon.h"
 
 namespace KVASIR_SIMD_NS {
 constexpr int kFewRows1 = 4, kFewRows2 = 2, kFewRows3 = 1, kFewRows4 = 1;

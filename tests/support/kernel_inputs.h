@@ -96,6 +96,23 @@ class GuardedBytes {
   size_t size_;
 };
 
+/// The activations of a few-token product as this table's kernel reads them, ending at an unmapped page.
+class Arranged {
+ public:
+  Arranged(const Kernels& kernels, const MatmulArgs& args)
+      : bytes_(args.tokens > kFewIntegerTokens ? 0 : static_cast<size_t>(args.tokens * arranged_bytes(args.cols))) {
+    if (args.tokens > kFewIntegerTokens) return;
+    const int64_t parts = args.cols / kActElems;
+    for (int t = 0; t < args.tokens; ++t)
+      kernels.arrange(arrangement_of(args.form), args.act + t * parts, parts,
+                      bytes_.data() + t * arranged_bytes(args.cols));
+  }
+  const std::byte* data() const { return bytes_.data(); }
+
+ private:
+  GuardedBytes bytes_;
+};
+
 /// Equal in bits; two NaNs are equal whatever their payload, which never leaves a forward pass.
 inline bool same(float a, float b) {
   return std::bit_cast<uint32_t>(a) == std::bit_cast<uint32_t>(b) || (std::isnan(a) && std::isnan(b));

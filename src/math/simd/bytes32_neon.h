@@ -56,8 +56,5 @@ KVASIR_SIMD_FN B32 plus128(B32 x) {
   const uint8x16_t top = vdupq_n_u8(128);
   return {veorq_u8(x.lo, top), veorq_u8(x.hi, top)};
 }
-/// The first, the last 16 bytes; the others 0.
-KVASIR_SIMD_FN B32 first16(B32 x) { return {x.lo, vdupq_n_u8(0)}; }
-KVASIR_SIMD_FN B32 last16(B32 x) { return {vdupq_n_u8(0), x.hi}; }
 
 }  // namespace KVASIR_SIMD_NS

@@ -66,8 +66,5 @@ KVASIR_SIMD_FN __m128i eight_halves(const Blocks& blocks, int from, int at) {
 
 /// Signed bytes plus 128, as unsigned ones.
 KVASIR_SIMD_FN B32 plus128(B32 x) { return {_mm256_xor_si256(x.v, set1_b(128).v)}; }
-/// The first, the last 16 bytes; the others 0.
-KVASIR_SIMD_FN B32 first16(B32 x) { return {_mm256_blend_epi32(_mm256_setzero_si256(), x.v, 0x0f)}; }
-KVASIR_SIMD_FN B32 last16(B32 x) { return {_mm256_blend_epi32(_mm256_setzero_si256(), x.v, 0xf0)}; }
 
 }  // namespace KVASIR_SIMD_NS

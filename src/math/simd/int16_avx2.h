@@ -67,20 +67,6 @@ KVASIR_SIMD_FN I16 dot4(I16 acc, B64 w, const int8_t* x) {
   return {_mm256_add_epi32(acc.lo, quads<kSigned>(w.lo, xx)), _mm256_add_epi32(acc.hi, quads<kSigned>(w.hi, xx))};
 }
 
-template <bool kSigned>
-KVASIR_SIMD_FN __m256i eight_row_sums(const B32* w, B32 x) {
-  __m256i v[4];
-  for (int i = 0; i < 4; ++i)
-    v[i] = _mm256_hadd_epi32(quads<kSigned>(w[2 * i].v, x.v), quads<kSigned>(w[2 * i + 1].v, x.v));
-  const __m256i a = _mm256_hadd_epi32(v[0], v[1]), b = _mm256_hadd_epi32(v[2], v[3]);
-  return _mm256_add_epi32(_mm256_permute2x128_si256(a, b, 0x20), _mm256_permute2x128_si256(a, b, 0x31));
-}
-/// lane r: the sum of the 32 products of row r with x.
-template <bool kSigned>
-KVASIR_SIMD_FN I16 row_sums(const B32* w, B32 x) {
-  return {eight_row_sums<kSigned>(w, x), eight_row_sums<kSigned>(w + 8, x)};
-}
-
 // Columns of four rows' words: t[g] holds word g of the four in its lower half, word g + 4 in its upper.
 KVASIR_SIMD_FN void four_rows(const B32* w, __m256i* t) {
   const __m256i lo0 = _mm256_unpacklo_epi32(w[0].v, w[1].v), hi0 = _mm256_unpackhi_epi32(w[0].v, w[1].v),
@@ -105,5 +91,3 @@ KVASIR_SIMD_FN void interleave(const B32* w, uint8_t* out) {
 }
 
 }  // namespace KVASIR_SIMD_NS
-
-#include "math/simd/nibbles_by_byte.h"

@@ -59,27 +59,6 @@ KVASIR_SIMD_FN __m512i two_rows(B32 a, B32 b) {
   return _mm512_maskz_inserti64x4(0xff, _mm512_castsi256_si512(a.v), b.v, 1);
 }
 
-/// lane r: the sum of the 32 products of row r with x.
-template <bool kSigned>
-KVASIR_SIMD_FN I16 row_sums(const B32* w, B32 x) {
-  const __m512i xx = two_rows(x, x), none = _mm512_setzero_si512();
-  __m512i v[8];
-  for (int half = 0; half < 2; ++half)
-    for (int i = 0; i < 4; ++i)
-      v[4 * half + i] = _mm512_dpbusd_epi32(none, two_rows(w[8 * half + i], w[8 * half + i + 4]), xx);
-  __m512i u[2];
-  for (int half = 0; half < 2; ++half) {
-    const __m512i *a = v + 4 * half,
-                  t0 = _mm512_add_epi32(_mm512_maskz_unpacklo_epi32(kAllLanes, a[0], a[1]),
-                                        _mm512_maskz_unpackhi_epi32(kAllLanes, a[0], a[1])),
-                  t1 = _mm512_add_epi32(_mm512_maskz_unpacklo_epi32(kAllLanes, a[2], a[3]),
-                                        _mm512_maskz_unpackhi_epi32(kAllLanes, a[2], a[3]));
-    u[half] = _mm512_add_epi32(_mm512_maskz_unpacklo_epi64(0xff, t0, t1), _mm512_maskz_unpackhi_epi64(0xff, t0, t1));
-  }
-  return {_mm512_add_epi32(_mm512_maskz_shuffle_i32x4(kAllLanes, u[0], u[1], 0x88),
-                           _mm512_maskz_shuffle_i32x4(kAllLanes, u[0], u[1], 0xdd))};
-}
-
 /// Bytes 4g..4g+3 of row r to out[64 g + 4 r].
 KVASIR_SIMD_FN void interleave(const B32* w, uint8_t* out) {
   __m512i t[2][4];  // [rows 0-7 or 8-15][g]: lanes g of the first four rows, g + 4 of these, then of the other four
@@ -100,39 +79,5 @@ KVASIR_SIMD_FN void interleave(const B32* w, uint8_t* out) {
     _mm512_storeu_si512(out + 64 * (g + 4), _mm512_maskz_shuffle_i32x4(kAllLanes, t[0][g], t[1][g], 0xdd));
   }
 }
-
-/// 16 rows of 16 bytes that are nibbles: 32 numbers, the low ones first. Rows k, k + 4, k + 8 and k + 12 share a
-/// register.
-struct Nibbles {
-  __m512i low[4], high[4];
-
-  KVASIR_SIMD_MEMBER Nibbles(const Blocks& blocks, int at) {
-    const auto bytes = [&](int r) { return _mm_loadu_si128(reinterpret_cast<const __m128i*>(blocks.row(r) + at)); };
-    const __m512i four_bits = _mm512_set1_epi8(15);
-    for (int k = 0; k < 4; ++k) {
-      __m512i w = _mm512_castsi128_si512(bytes(k));
-      w = _mm512_maskz_inserti32x4(kAllLanes, w, bytes(k + 4), 1);
-      w = _mm512_maskz_inserti32x4(kAllLanes, w, bytes(k + 8), 2);
-      w = _mm512_maskz_inserti32x4(kAllLanes, w, bytes(k + 12), 3);
-      low[k] = _mm512_and_si512(w, four_bits);
-      high[k] = _mm512_and_si512(_mm512_srli_epi16(w, 4), four_bits);
-    }
-  }
-  /// lane r: the sum of the 32 products of row r with x.
-  KVASIR_SIMD_MEMBER I16 sums(B32 x) const {
-    const __m512i xx = two_rows(x, x), first = _mm512_maskz_shuffle_i64x2(0xff, xx, xx, 0x00),
-                  last = _mm512_maskz_shuffle_i64x2(0xff, xx, xx, 0x55);
-    __m512i v[4];
-    for (int k = 0; k < 4; ++k)
-      v[k] = _mm512_dpbusd_epi32(_mm512_dpbusd_epi32(_mm512_setzero_si512(), low[k], first), high[k], last);
-    const __m512i a = add_pairs(v[0], v[1]), b = add_pairs(v[2], v[3]);
-    return {_mm512_add_epi32(_mm512_maskz_unpacklo_epi64(0xff, a, b), _mm512_maskz_unpackhi_epi64(0xff, a, b))};
-  }
-
- private:
-  static KVASIR_SIMD_MEMBER __m512i add_pairs(__m512i a, __m512i b) {
-    return _mm512_add_epi32(_mm512_maskz_unpacklo_epi32(kAllLanes, a, b), _mm512_maskz_unpackhi_epi32(kAllLanes, a, b));
-  }
-};
 
 }  // namespace KVASIR_SIMD_NS

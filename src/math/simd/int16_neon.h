@@ -93,24 +93,6 @@ KVASIR_SIMD_FN I16 dot4(I16 acc, B64 w, const int8_t* x) {
           dot4_quarter(acc.q3, w.q3, xx)};
 }
 
-// Four sums of 8 products each.
-KVASIR_SIMD_FN int32x4_t row_products(B32 w, B32 x) {
-  const int8x16_t w0 = vreinterpretq_s8_u8(w.lo), w1 = vreinterpretq_s8_u8(w.hi);
-  const int8x16_t x0 = vreinterpretq_s8_u8(x.lo), x1 = vreinterpretq_s8_u8(x.hi);
-  const int16x8_t low = vmlal_s8(vmull_s8(vget_low_s8(w0), vget_low_s8(x0)), vget_high_s8(w0), vget_high_s8(x0));
-  const int16x8_t high = vmlal_s8(vmull_s8(vget_low_s8(w1), vget_low_s8(x1)), vget_high_s8(w1), vget_high_s8(x1));
-  return vpadalq_s16(vpaddlq_s16(low), high);
-}
-KVASIR_SIMD_FN int32x4_t four_row_sums(const B32* w, B32 x) {
-  return vpaddq_s32(vpaddq_s32(row_products(w[0], x), row_products(w[1], x)),
-                    vpaddq_s32(row_products(w[2], x), row_products(w[3], x)));
-}
-/// lane r: the sum of the 32 products of row r with x.
-template <bool kSigned>
-KVASIR_SIMD_FN I16 row_sums(const B32* w, B32 x) {
-  return {four_row_sums(w, x), four_row_sums(w + 4, x), four_row_sums(w + 8, x), four_row_sums(w + 12, x)};
-}
-
 // The 4 x 4 words of four rows, transposed: word g of all four to out[64 g].
 KVASIR_SIMD_FN void store_columns(uint8x16_t a, uint8x16_t b, uint8x16_t c, uint8x16_t d, uint8_t* out) {
   const uint32x4_t wa = vreinterpretq_u32_u8(a), wb = vreinterpretq_u32_u8(b), wc = vreinterpretq_u32_u8(c),
@@ -138,5 +120,3 @@ KVASIR_SIMD_FN V16 halves(const Blocks& blocks, int at) {
 }
 
 }  // namespace KVASIR_SIMD_NS
-
-#include "math/simd/nibbles_by_byte.h"

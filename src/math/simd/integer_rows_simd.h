@@ -30,12 +30,10 @@ inline I16 words(const Blocks& blocks, int at) {
 }
 
 // Each type: kBytes of a block, its kParts; kMid, what its numbers are too large by; kSigned, whether they are signed
-// bytes; kOffsets and kHalves, which members of Scales are used; kNibblesAt, where the 16 bytes of a part that is
-// nothing but nibbles are, or 0.
+// bytes; kOffsets and kHalves, which members of Scales are used.
 
 struct RowsQ8_0 {
   static constexpr int kBytes = 34, kParts = 1, kMid = 0;
-  static constexpr int kNibblesAt = 0;
   static constexpr bool kSigned = true, kOffsets = false, kHalves = false;
   static inline B32 load(const std::byte* block, int) { return load_b32(block + 2); }
   static inline void scales(const Blocks& blocks, Scales& s) { store(s.scale[0], halves(blocks, 0)); }
@@ -54,7 +52,6 @@ inline B32 load_small(const std::byte* packed) {
 template <int kBits>
 struct RowsCentered {
   static constexpr int kBytes = kBits == 4 ? 18 : 22, kParts = 1, kMid = 1 << (kBits - 1);
-  static constexpr int kNibblesAt = kBits == 4 ? 2 : 0;
   static constexpr bool kSigned = false, kOffsets = false, kHalves = false;
   static inline B32 load(const std::byte* block, int) { return load_small<kBits>(block + 2); }
   static inline void scales(const Blocks& blocks, Scales& s) { store(s.scale[0], halves(blocks, 0)); }
@@ -64,7 +61,6 @@ struct RowsCentered {
 template <int kBits>
 struct RowsRanged {
   static constexpr int kBytes = kBits == 4 ? 20 : 24, kParts = 1, kMid = 0;
-  static constexpr int kNibblesAt = kBits == 4 ? 4 : 0;
   static constexpr bool kSigned = false, kOffsets = true, kHalves = false;
   static inline B32 load(const std::byte* block, int) { return load_small<kBits>(block + 4); }
   static inline void scales(const Blocks& blocks, Scales& s) {
@@ -78,7 +74,6 @@ struct RowsRanged {
 template <int kBits>
 struct RowsAffineK {
   static constexpr int kNibbles = kBits == 4 ? 16 : 48, kBytes = kNibbles + 128, kParts = 8, kMid = 0;
-  static constexpr int kNibblesAt = 0;
   static constexpr bool kSigned = false, kOffsets = true, kHalves = false;
   static inline B32 load(const std::byte* block, int part) {
     const B32 packed = load_b32(block + kNibbles + part / 2 * 32), w = part % 2 == 0 ? low4(packed) : high4(packed);
@@ -107,7 +102,7 @@ struct RowsAffineK {
 
 // 128 bytes of low nibbles, 64 of pairs of high bits, 16 signed scales of 16 elements each, d.
 struct RowsQ6K {
-  static constexpr int kBytes = 210, kParts = 8, kMid = 32, kNibblesAt = 0;
+  static constexpr int kBytes = 210, kParts = 8, kMid = 32;
   static constexpr bool kSigned = false, kOffsets = false, kHalves = true;
   static inline B32 load(const std::byte* block, int part) {
     const int half = part / 4, quarter = part % 4;

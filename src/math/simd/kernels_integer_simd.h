@@ -8,6 +8,7 @@
 #include "dtype/operands.h"
 #include "math/kernels.h"
 #include "math/simd/integer_rows_simd.h"
+#include "math/simd/kernels_few_simd.h"
 #include "math/simd/kernels_matmul_simd.h"
 
 namespace KVASIR_SIMD_NS {
@@ -51,88 +52,6 @@ inline Blocks blocks_of(const MatmulArgs& a, int64_t row) {
     std::memcpy(copy + static_cast<size_t>(r) * bytes,
                 stored.row(row + r < a.row_end ? r : static_cast<int>(a.row_end - 1 - row)), bytes);
   return {copy, bytes};
-}
-
-// ---- few tokens: rows straight from the file's form -------------------------------------------------------------
-
-/// One part of 16 rows as bytes.
-template <class Rows>
-struct PartRows {
-  B32 w[16];
-  KVASIR_SIMD_MEMBER PartRows(const Blocks& blocks, int part) {
-    KVASIR_UNROLL
-    for (int r = 0; r < 16; ++r) w[r] = weights<Rows>(blocks.row(r), part);
-  }
-  /// lane r: the sum of the 32 products of row r with x.
-  KVASIR_SIMD_MEMBER I16 sums(B32 x) const { return row_sums<kStaySigned<Rows>>(w, x); }
-};
-
-template <class Rows>
-inline auto load_part(const Blocks& blocks, int part) {
-  if constexpr (Rows::kNibblesAt != 0)
-    return Nibbles(blocks, Rows::kNibblesAt);
-  else
-    return PartRows<Rows>(blocks, part);
-}
-
-template <class Rows, class Part>
-inline I16 part_sum(const Part& w, const ActBlock& x, const Scales& s, int part) {
-  const B32 xs = load_b32(x.q);
-  if constexpr (!Rows::kHalves) {
-    return kOver<Rows> == 0 ? w.sums(xs) : w.sums(xs) - set1_i(kOver<Rows> * x.sum);
-  } else {
-    const I16 first = w.sums(first16(xs)) - set1_i(kOver<Rows> * x.first);
-    const I16 second = w.sums(last16(xs)) - set1_i(kOver<Rows> * (x.sum - x.first));
-    return first * load_i(s.first[part]) + second * load_i(s.second[part]);
-  }
-}
-
-template <class Rows, int C>
-inline void few_tokens(const MatmulArgs& a, int64_t row) {
-  Blocks blocks = blocks_of(a, row);
-  const size_t ahead = 16 * a.row_bytes;
-  const int64_t acts = a.cols / kActElems;
-  Scales s;
-  V16 acc[C];
-  KVASIR_UNROLL
-  for (int c = 0; c < C; ++c) acc[c] = zero();
-  for (int64_t i = 0; i < acts; i += Rows::kParts, blocks.base += Rows::kBytes) {
-    Rows::scales(blocks, s);
-    for (int part = 0; part < Rows::kParts; ++part) {
-      const auto w = load_part<Rows>(blocks, part);
-      const ActBlock* x = a.act + i + part;
-      KVASIR_UNROLL
-      for (int c = 0; c < C; ++c, x += acts)
-        acc[c] = next<Rows>(acc[c], part_sum<Rows>(w, *x, s, part), s.scale[part], s.offset[part], *x);
-    }
-    // A line holds some small blocks; one request is enough.
-    constexpr int kLine = 64, kBlocks = kLine / Rows::kBytes > 1 ? kLine / Rows::kBytes : 1;
-    if (i / Rows::kParts % kBlocks == 0) KVASIR_UNROLL
-    for (int r = 0; r < 16; ++r)
-      for (int line = 0; line < Rows::kBytes; line += kLine) prefetch(blocks.row(r) + ahead + line);
-  }
-  const int n = static_cast<int>(a.row_end - row < 16 ? a.row_end - row : 16);
-  for (int c = 0; c < C; ++c) write_lanes(a, row, n, c, acc[c]);
-}
-
-template <class Rows>
-void integer_few(const MatmulArgs& a) {
-  for (int64_t row = a.row_begin; row < a.row_end; row += 16) {
-    switch (a.tokens) {
-      case 1:
-        few_tokens<Rows, 1>(a, row);
-        break;
-      case 2:
-        few_tokens<Rows, 2>(a, row);
-        break;
-      case 3:
-        few_tokens<Rows, 3>(a, row);
-        break;
-      default:
-        few_tokens<Rows, 4>(a, row);
-        break;
-    }
-  }
 }
 
 // ---- many tokens: 16 rows interleaved once ----------------------------------------------------------------------
@@ -249,10 +168,10 @@ void integer_many(const MatmulArgs& a) {
   }
 }
 
-template <class Rows>
+template <class Form, class Rows>
 void integer_rows(const MatmulArgs& a) {
-  if (a.tokens <= kFewTokens)
-    integer_few<Rows>(a);
+  if (a.tokens <= kFewIntegerTokens)
+    integer_few<Form>(a);
   else
     integer_many<Rows>(a);
 }
@@ -260,21 +179,21 @@ void integer_rows(const MatmulArgs& a) {
 void matmul_integer(const MatmulArgs& a) {
   switch (a.form) {
     case RowForm::q8_0:
-      return integer_rows<RowsQ8_0>(a);
+      return integer_rows<FormQ8_0, RowsQ8_0>(a);
     case RowForm::q4_0:
-      return integer_rows<RowsCentered<4>>(a);
+      return integer_rows<FormQ4_0, RowsCentered<4>>(a);
     case RowForm::q4_1:
-      return integer_rows<RowsRanged<4>>(a);
+      return integer_rows<FormQ4_1, RowsRanged<4>>(a);
     case RowForm::q5_0:
-      return integer_rows<RowsCentered<5>>(a);
+      return integer_rows<FormQ5_0, RowsCentered<5>>(a);
     case RowForm::q5_1:
-      return integer_rows<RowsRanged<5>>(a);
+      return integer_rows<FormQ5_1, RowsRanged<5>>(a);
     case RowForm::q4_k:
-      return integer_rows<RowsAffineK<4>>(a);
+      return integer_rows<FormAffineK<4>, RowsAffineK<4>>(a);
     case RowForm::q5_k:
-      return integer_rows<RowsAffineK<5>>(a);
+      return integer_rows<FormAffineK<5>, RowsAffineK<5>>(a);
     case RowForm::q6_k:
-      return integer_rows<RowsQ6K>(a);
+      return integer_rows<FormQ6K, RowsQ6K>(a);
     case RowForm::other:
     case RowForm::f32:
     case RowForm::f16:

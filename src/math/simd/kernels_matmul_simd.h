@@ -6,9 +6,6 @@
 
 #include "math/kernels.h"
 
-// Loops over accumulators must unroll whole, or the accumulators live in memory; GCC stops at 16 by itself.
-#define KVASIR_UNROLL _Pragma("GCC unroll 32")
-
 namespace KVASIR_SIMD_NS {
 namespace {
 

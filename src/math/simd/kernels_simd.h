@@ -155,8 +155,8 @@ float read_all(const float* x, int64_t n) {
 }  // namespace
 
 constexpr kvasir::Kernels make_kernels(const char* name) {
-  return {name,       matmul,   matmul_integer, encode_act, attend,       attend_tile, merge_tiles, rope,    rms_norm,
-          layer_norm, silu_mul, gelu,           add,        weigh_logits, fma_flops,   int8_ops,    read_all};
+  return {name,     matmul,     matmul_integer, encode_act, arrange, attend,       attend_tile, merge_tiles, rope,
+          rms_norm, layer_norm, silu_mul,       gelu,       add,     weigh_logits, fma_flops,   int8_ops,    read_all};
 }
 
 }  // namespace KVASIR_SIMD_NS

@@ -5,3 +5,5 @@
 // linker could pick for the baseline program.
 #define KVASIR_SIMD_FN static inline __attribute__((always_inline))
 #define KVASIR_SIMD_MEMBER inline __attribute__((always_inline))
+// Loops over accumulators must unroll whole, or the accumulators live in memory; GCC stops at 16 by itself.
+#define KVASIR_UNROLL _Pragma("GCC unroll 32")

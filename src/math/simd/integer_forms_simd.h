@@ -1,0 +1,216 @@
+// How stored blocks of integer weights become bytes and scales, one struct a type. A granule is four blocks of 32
+// weights, or one block of 256, of kRows rows; its parts are 32 weights each. A piece is the 16 first or the 16 last
+// weights of a part. No products here (kernels_few_simd.h).
+// Source of the stored layouts: ggml-org/ggml, ggml-common.h.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "math/simd/vec16_common.h"
+
+namespace KVASIR_SIMD_NS {
+namespace {
+
+// Each form has
+//   kBytes of a row's granule, its kParts;
+//   kBits of a weight, kMid that stored weights are too large by; weights of 8 bits are signed;
+//   kOffsets: a weight is scale * w + offset;
+//   kFactors: each piece has an integer factor, and a register's pieces lie row by row;
+//   kSteps, each of which unpacks kRegisters of a pair of rows, from which kSums registers of sums result;
+//   piece(part, half): where it is among the granule's, counted through steps and registers;
+//   position(part): where its sum is, counted likewise;
+//   unpack<step>(a, b, n, w): a step's registers of rows r and r + 4 at a and b; n blocks are there;
+//   scales(rows, n, out): at the parts' positions.
+
+template <class Form>
+constexpr bool kOfBlocks = Form::kParts == 4;  // a granule of up to four blocks, not of one
+template <class Form>
+constexpr int kPositions = Form::kParts / kPieces;  // registers that hold one value a part and row
+
+/// Scales and offsets of the rows' parts.
+template <class Form>
+struct GranuleScales {
+  Floats scale[kPositions<Form>], offset[Form::kOffsets ? kPositions<Form> : 1];
+};
+
+// ---- four blocks of 32 ------------------------------------------------------------------------------------------
+
+template <class Form, int kStep>
+struct BlocksOf32 {
+  static constexpr int kBytes = 4 * kStep, kParts = 4;
+  static constexpr bool kFactors = false;
+  static constexpr int kSteps = 4 / kPieces, kRegisters = 2, kSums = 1;
+  static constexpr int piece(int part, int half) {
+    return (part / kPieces * kRegisters + half) * kPieces + part % kPieces;
+  }
+  static constexpr int position(int part) { return part; }
+
+  template <bool kWhole>
+  static KVASIR_SIMD_MEMBER void scales(const Blocks& rows, int n, GranuleScales<Form>& out) {
+    block_halves<kStep, 0, kWhole>(rows, n, out.scale);
+    if constexpr (Form::kOffsets) block_halves<kStep, 2, kWhole>(rows, n, out.offset);
+  }
+};
+
+struct FormQ8_0 : BlocksOf32<FormQ8_0, 34> {
+  static constexpr int kBits = 8, kMid = 0;
+  static constexpr bool kOffsets = false;
+  template <int kAt, bool kWhole>
+  static KVASIR_SIMD_MEMBER void unpack(const std::byte* a, const std::byte* b, int n, Bytes* w) {
+    w[0] = as_weights(pieces<34, 2, kAt * kPieces, kWhole>(a, b, n));
+    w[1] = as_weights(pieces<34, 18, kAt * kPieces, kWhole>(a, b, n));
+  }
+};
+
+alignas(16) constexpr uint8_t kFirstBitOf[16] = {0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1},
+                              kLastBitOf[16] = {2, 2, 2, 2, 2, 2, 2, 2, 3, 3, 3, 3, 3, 3, 3, 3},
+                              kBitAt[16] = {1, 2, 4, 8, 16, 32, 64, 128, 1, 2, 4, 8, 16, 32, 64, 128};
+
+// Nibbles, the low ones first; with five bits, the fifth ones of all 32 come before them.
+template <class Form, int kStep, int kStored, int kFrom>
+struct NibbleBlocks : BlocksOf32<Form, kStep> {
+  static constexpr int kBits = kStored;
+  template <int kAt, bool kWhole>
+  static KVASIR_SIMD_MEMBER void unpack(const std::byte* a, const std::byte* b, int n, Bytes* w) {
+    constexpr int kBlock = kAt * kPieces, kNibbles = kFrom + (kBits == 5 ? 4 : 0);
+    const Bytes packed = pieces<kStep, kNibbles, kBlock, kWhole>(a, b, n);
+    w[0] = low4(packed);
+    w[1] = high4(packed);
+    if constexpr (kBits == 5) {
+      const Bytes fifths = pieces<kStep, kFrom, kBlock, kWhole>(a, b, n), bit = everywhere(kBitAt);
+      w[0] = w[0] | at4_where(shuffle_pieces(fifths, everywhere(kFirstBitOf)), bit);
+      w[1] = w[1] | at4_where(shuffle_pieces(fifths, everywhere(kLastBitOf)), bit);
+    }
+  }
+};
+
+struct FormQ4_0 : NibbleBlocks<FormQ4_0, 18, 4, 2> {
+  static constexpr int kMid = 8;
+  static constexpr bool kOffsets = false;
+};
+struct FormQ5_0 : NibbleBlocks<FormQ5_0, 22, 5, 2> {
+  static constexpr int kMid = 16;
+  static constexpr bool kOffsets = false;
+};
+struct FormQ4_1 : NibbleBlocks<FormQ4_1, 20, 4, 4> {
+  static constexpr int kMid = 0;
+  static constexpr bool kOffsets = true;
+};
+struct FormQ5_1 : NibbleBlocks<FormQ5_1, 24, 5, 4> {
+  static constexpr int kMid = 0;
+  static constexpr bool kOffsets = true;
+};
+
+// ---- one block of 256 -------------------------------------------------------------------------------------------
+
+// q4_k, q5_k: d, dmin, 12 bytes with 8 scales and 8 minimums of 6 bits, with five bits the 32 bytes of the fifth ones,
+// 128 bytes of nibbles, two parts in each 32: an even one and an odd one.
+template <int kStored>
+struct FormAffineK {
+  static constexpr int kNibbles = kStored == 4 ? 16 : 48, kBytes = kNibbles + 128, kParts = 8;
+  static constexpr int kBits = kStored, kMid = 0;
+  static constexpr bool kOffsets = true, kFactors = false;
+  static constexpr int kSteps = 4 / kPieces, kRegisters = 4, kSums = 2;
+  static constexpr int piece(int part, int half) {
+    const int pair = part / 2;
+    return (pair / kPieces * kRegisters + part % 2 * 2 + half) * kPieces + pair % kPieces;
+  }
+  static constexpr int position(int part) {
+    const int pair = part / 2;
+    return (pair / kPieces * kSums + part % 2) * kPieces + pair % kPieces;
+  }
+
+  template <int kAt, bool>
+  static KVASIR_SIMD_MEMBER void unpack(const std::byte* a, const std::byte* b, int, Bytes* w) {
+    constexpr int kFrom = kNibbles + kAt * kPieces * 32;
+    Bytes first, last;
+    split32(a + kFrom, b + kFrom, &first, &last);
+    w[0] = low4(first);
+    w[1] = low4(last);
+    w[2] = high4(first);
+    w[3] = high4(last);
+    if constexpr (kBits == 5) {
+      const Bytes first_fifths = everywhere(a + 16, b + 16), last_fifths = everywhere(a + 32, b + 32),
+                  even = for_both_rows(kBitOfPart[0] + 16 * kPieces * kAt),
+                  odd = for_both_rows(kBitOfPart[1] + 16 * kPieces * kAt);
+      w[0] = w[0] | at4_where(first_fifths, even);
+      w[1] = w[1] | at4_where(last_fifths, even);
+      w[2] = w[2] | at4_where(first_fifths, odd);
+      w[3] = w[3] | at4_where(last_fifths, odd);
+    }
+  }
+
+  template <bool>
+  static KVASIR_SIMD_MEMBER void scales(const Blocks& rows, int, GranuleScales<FormAffineK>& out) {
+    RowBytes head[4];
+    transpose16(rows, 0, head);
+    const RowBytes six = all_bytes(63), four = all_bytes(15), two = all_bytes(48);
+    const RowBytes s0 = head[1] & six, m0 = head[2] & six, s4 = (head[3] & four) | (shift_right<2>(head[1]) & two),
+                   m4 = (shift_right<4>(head[3]) & four) | (shift_right<2>(head[2]) & two);
+    RowFloats d, less;
+    two_halves(head[0], &d, &less);
+    put<0>(d, evens(s0, s4), out.scale);
+    put<1>(d, odds(s0, s4), out.scale);
+    put<0>(negate(less), evens(m0, m4), out.offset);
+    put<1>(negate(less), odds(m0, m4), out.offset);
+  }
+
+ private:
+  // Bit 2 i + odd of every byte of piece i. Two pieces are read as four.
+  struct BitTable {
+    uint8_t at[2][96];
+    constexpr const uint8_t* operator[](int odd) const { return at[odd]; }
+  };
+  static constexpr BitTable kBitOfPart = [] {
+    BitTable out{};
+    for (int odd = 0; odd < 2; ++odd)
+      for (int i = 0; i < 64; ++i) out.at[odd][i] = static_cast<uint8_t>(1 << (i / 16 * 2 + odd));
+    return out;
+  }();
+  // The numbers of parts odd, odd + 2, odd + 4 and odd + 6, in units of `unit`.
+  template <int odd>
+  static KVASIR_SIMD_MEMBER void put(RowFloats unit, RowBytes x, Floats* out) {
+    const Floats units = for_all_pieces(unit);
+    out[odd] = units * unsigned_floats<0>(x);
+    out[2 + odd] = units * unsigned_floats<1>(x);
+    if constexpr (kPieces == 1) {
+      out[4 + odd] = units * unsigned_floats<2>(x);
+      out[6 + odd] = units * unsigned_floats<3>(x);
+    }
+  }
+};
+
+// 128 bytes of low nibbles, 64 of pairs of high bits, 16 signed factors of a piece each, d. In each half of the block,
+// the low nibbles of 64 bytes are two parts, the high ones two more, and 32 bytes hold the high bits of all four. A
+// step takes 32 of the 64 bytes: parts 4h + i and 4h + 2 + i.
+struct FormQ6K {
+  static constexpr int kBytes = 210, kParts = 8, kBits = 6, kMid = 32;
+  static constexpr bool kOffsets = false, kFactors = true;
+  static constexpr int kSteps = 4, kRegisters = 4 / kPieces, kSums = kRegisters;
+  static constexpr int position(int part) { return (part / 4 * 2 + part % 2) * 2 + part / 2 % 2; }
+  static constexpr int piece(int part, int half) { return 2 * position(part) + half; }
+
+  template <int kAt, bool>
+  static KVASIR_SIMD_MEMBER void unpack(const std::byte* a, const std::byte* b, int, Bytes* w) {
+    constexpr int kHigh = 128 + kAt / 2 * 32, kLow = kAt / 2 * 64 + kAt % 2 * 32;
+    KVASIR_UNROLL
+    for (int i = 0; i < kRegisters / 2; ++i) {
+      const Bytes low = consecutive(a + kLow + 16 * i, b + kLow + 16 * i),
+                  high = consecutive(a + kHigh + 16 * i, b + kHigh + 16 * i);
+      w[i] = low4(low) | bit_pair<kAt % 2>(high);
+      w[i + kRegisters / 2] = high4(low) | bit_pair<kAt % 2 + 2>(high);
+    }
+  }
+  /// out[i]: of bytes 4i..4i+3, which are the factors of the pieces of parts 2i and 2i + 1.
+  static KVASIR_SIMD_MEMBER void factors(const Blocks& rows, RowBytes* out) { transpose16(rows, 192, out); }
+  template <bool>
+  static KVASIR_SIMD_MEMBER void scales(const Blocks& rows, int, GranuleScales<FormQ6K>& out) {
+    const Floats d = for_all_pieces(row_halves(rows, 208));
+    KVASIR_UNROLL
+    for (int i = 0; i < kPositions<FormQ6K>; ++i) out.scale[i] = d;
+  }
+};
+
+}  // namespace
+}  // namespace KVASIR_SIMD_NS

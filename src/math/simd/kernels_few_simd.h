@@ -1,0 +1,335 @@
+// Products of integer weights with the activations of few tokens: kRows rows straight from the file's form, a granule
+// of each at a time (integer_forms_simd.h). Part of kernels_integer_simd.h, which has the panels for many tokens. Every
+// row keeps its chain of docs/numerics.md: acc = fma(sum of products, scale * d, acc), parts ascending.
+//
+// Decoding is bound by memory only if three things hold. Nothing is gathered: a permutation puts blocks of two rows
+// side by side, and sums are left in the order [part][row] that the chain reads, all rows at once. The chain of a token
+// runs one granule late, when its operands have long been there. And memory is asked for ahead of the rows that are
+// read in parallel.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "dtype/operands.h"
+#include "math/kernels.h"
+#include "math/simd/integer_forms_simd.h"
+
+namespace KVASIR_SIMD_NS {
+namespace {
+
+using kvasir::ActBlock;
+using kvasir::Arrangement;
+using kvasir::kActElems;
+using kvasir::kFewIntegerTokens;
+
+template <class Form>
+constexpr int kOverBy = Form::kBits == 8 ? (kSignedWeights ? 0 : 128) : Form::kMid;  // what every byte is too large by
+template <class Form>
+constexpr int kOverBits = __builtin_ctz(kOverBy<Form> | 128);  // its logarithm where it is not 0
+
+/// One token's activations for a granule, in the order of its registers. Forms of one Arrangement share it.
+template <class Form>
+struct Arranged {
+  static constexpr int kSums = Form::kFactors ? 2 * Form::kParts : Form::kParts;
+  alignas(64) int8_t q[32 * Form::kParts];  // by piece
+  int32_t sums[kSums];                      // of q: of a part by position, or of a piece where pieces have factors
+  float d[Form::kParts];                    // by position
+  float sum[Form::kParts];                  // of a part's q, in the parts' order
+};
+
+/// The rows' parts by position: the sum of products, its unit, and the unit of the activations' sum.
+template <class Form>
+struct alignas(64) Terms {
+  float s[kRows * Form::kParts], d[kRows * Form::kParts], m[Form::kOffsets ? kRows * Form::kParts : 1];
+};
+
+template <class Form>
+KVASIR_SIMD_FN void arrange_part(const ActBlock& x, int part, Arranged<Form>& to) {
+  const int at = Form::position(part);
+  __builtin_memcpy(to.q + 16 * Form::piece(part, 0), x.q, 16);
+  __builtin_memcpy(to.q + 16 * Form::piece(part, 1), x.q + 16, 16);
+  to.d[at] = x.d;
+  to.sum[part] = static_cast<float>(x.sum);
+  if constexpr (Form::kFactors) {
+    to.sums[Form::piece(part, 0)] = x.first;
+    to.sums[Form::piece(part, 1)] = x.sum - x.first;
+  } else {
+    to.sums[at] = x.sum;
+  }
+}
+
+template <class Form>
+void arrange_token(const ActBlock* x, int64_t parts, std::byte* out) {
+  static_assert(sizeof(Arranged<Form>) == kvasir::kArrangedBytes * Form::kParts);
+  auto* to = reinterpret_cast<Arranged<Form>*>(out);
+  for (; parts >= Form::kParts; parts -= Form::kParts, x += Form::kParts, ++to) KVASIR_UNROLL
+  for (int part = 0; part < Form::kParts; ++part) arrange_part<Form>(x[part], part, *to);
+  for (int part = 0; part < static_cast<int>(parts); ++part) arrange_part<Form>(x[part], part, *to);
+}
+
+void arrange(Arrangement arrangement, const ActBlock* x, int64_t parts, std::byte* out) {
+  if (arrangement == Arrangement::blocks) return arrange_token<FormQ4_0>(x, parts, out);
+  if (arrangement == Arrangement::pairs) return arrange_token<FormAffineK<4>>(x, parts, out);
+  arrange_token<FormQ6K>(x, parts, out);
+}
+
+// ---- a granule -------------------------------------------------------------------------------------
+
+template <class Form>
+using RowProducts = Products<Form::kBits>;
+
+/// The products of one pair of rows' registers of step kStep with a token, to products[sum][pair].
+template <class Form, int kStep>
+KVASIR_SIMD_FN void multiply(const Bytes* w, const Arranged<Form>& x, RowProducts<Form> (*products)[4], int pair) {
+  constexpr int kPerSum = Form::kRegisters / Form::kSums;
+  KVASIR_UNROLL
+  for (int i = 0; i < Form::kRegisters; ++i) {
+    const int8_t* q = x.q + (kStep * Form::kRegisters + i) * 16 * kPieces;
+    const Bytes xs = Form::kFactors ? twice(q) : for_both_rows(q);
+    RowProducts<Form>& sum = products[i / kPerSum][pair];
+    sum = add_products(i % kPerSum == 0 ? no_products<Form::kBits>() : sum, w[i], xs);
+  }
+}
+
+// The exact sums of register i of a step.
+template <class Form, int kStep, int i>
+KVASIR_SIMD_FN Words exact_sums(const RowProducts<Form> (*products)[4], const Arranged<Form>& x) {
+  const int32_t* over = x.sums + (kStep * Form::kSums + i) * kPieces;
+  const Words sums = sum_rows<Form::kBits>(products[i]);
+  if constexpr (kOverBy<Form> == 0) return sums;
+  return sums - shift_left<kOverBits<Form>>(Form::kFactors ? each_piece_by_row(over) : each_piece(over));
+}
+
+// The same times the pieces' factors: of part 4 h + 2 kUpper + j, where step kStep is 2 h + j.
+template <class Form, int kStep, int i>
+KVASIR_SIMD_FN Words with_factors(const RowProducts<Form> (*products)[4], const Arranged<Form>& x,
+                                  const RowBytes* factors) {
+  constexpr int kUpper = i / (Form::kSums / 2), kPart = kStep / 2 * 4 + kUpper * 2 + kStep % 2,
+                kPiece = 2 * kPart + i % (Form::kSums / 2);
+  return exact_sums<Form, kStep, i>(products, x) * signed_words<kPiece % 4 / kPieces>(factors[kPiece / 4]);
+}
+
+/// The sums of a step, as floats, to their positions.
+template <class Form, int kStep>
+KVASIR_SIMD_FN void finish(const RowProducts<Form> (*products)[4], const Arranged<Form>& x, const RowBytes* factors,
+                           Terms<Form>& out) {
+  float* to = out.s + kRows * kPieces * kStep * (Form::kFactors ? 2 / kPieces : Form::kSums);
+  if constexpr (!Form::kFactors) {
+    store(to, to_float(exact_sums<Form, kStep, 0>(products, x)));
+    if constexpr (Form::kSums == 2) store(to + kRows * kPieces, to_float(exact_sums<Form, kStep, 1>(products, x)));
+  } else {
+    const Words a = with_factors<Form, kStep, 0>(products, x, factors),
+                b = with_factors<Form, kStep, 1>(products, x, factors);
+    store(to, to_float(add_pieces(a, b)));
+    if constexpr (kPieces == 1) {
+      const Words c = with_factors<Form, kStep, 2>(products, x, factors),
+                  d = with_factors<Form, kStep, 3>(products, x, factors);
+      store(to + kRows, to_float(add_pieces(c, d)));
+    }
+  }
+}
+
+template <class Form>
+KVASIR_SIMD_FN void store_units(const GranuleScales<Form>& scales, const Arranged<Form>& x, Terms<Form>& out) {
+  KVASIR_UNROLL
+  for (int i = 0; i < kPositions<Form>; ++i) {
+    const Floats d = each_piece(x.d + i * kPieces);
+    store(out.d + kRows * kPieces * i, scales.scale[i] * d);
+    if constexpr (Form::kOffsets) store(out.m + kRows * kPieces * i, scales.offset[i] * d);
+  }
+}
+
+// How far ahead of itself, in bytes, each row is asked for; rows that end sooner go on in those kRows further on. Eight
+// rows of so many bytes fit the first level of the cache, and a row's lines come in its order, as the processor's own
+// prefetching wants them. Measured (docs/performance.md): in the order of addresses, or into the second level, is
+// slower.
+constexpr size_t kAheadBytes = 2048;
+
+/// A pair's share, in a step, of asking for the granule `ahead` bytes behind this one.
+template <class Form>
+KVASIR_SIMD_FN void ask_ahead(const Blocks& rows, int pair, size_t ahead, int step) {
+  KVASIR_UNROLL
+  for (int line = step; line < (Form::kBytes + 63) / 64; line += Form::kSteps) {
+    prefetch(rows.row(pair) + ahead + 64 * line);
+    if constexpr (kRows == 8) prefetch(rows.row(pair + 4) + ahead + 64 * line);
+  }
+}
+
+// Steps from kStep on of one token: registers are multiplied as soon as they are unpacked.
+template <class Form, bool kWhole, int kStep = 0>
+KVASIR_SIMD_FN void sums_of_one(const Blocks& rows, int n, const Arranged<Form>& x, const RowBytes* factors,
+                                size_t ahead, Terms<Form>& out) {
+  if constexpr (kStep < Form::kSteps) {
+    if (!kWhole && n <= kStep * kPieces) return;
+    RowProducts<Form> products[Form::kSums][4];
+    KVASIR_UNROLL
+    for (int r = 0; r < 4; ++r) {
+      Bytes w[Form::kRegisters];
+      Form::template unpack<kStep, kWhole>(rows.row(r), rows.row(r + 4), n, w);
+      multiply<Form, kStep>(w, x, products, r);
+      if constexpr (kWhole) ask_ahead<Form>(rows, r, ahead, kStep);
+    }
+    finish<Form, kStep>(products, x, factors, out);
+    sums_of_one<Form, kWhole, kStep + 1>(rows, n, x, factors, ahead, out);
+  }
+}
+
+// The same of many tokens, `stride` granules apart: the rows' registers are unpacked for all of them.
+template <class Form, bool kWhole, int kStep = 0>
+KVASIR_SIMD_FN void sums_of_many(const Blocks& rows, int n, const Arranged<Form>* x, int64_t stride, int tokens,
+                                 const RowBytes* factors, Terms<Form>* out) {
+  if constexpr (kStep < Form::kSteps) {
+    if (!kWhole && n <= kStep * kPieces) return;
+    Bytes w[4][Form::kRegisters];
+    KVASIR_UNROLL
+    for (int r = 0; r < 4; ++r) Form::template unpack<kStep, kWhole>(rows.row(r), rows.row(r + 4), n, w[r]);
+    for (int t = 0; t < tokens; ++t) {
+      RowProducts<Form> products[Form::kSums][4];
+      KVASIR_UNROLL
+      for (int r = 0; r < 4; ++r) multiply<Form, kStep>(w[r], x[t * stride], products, r);
+      finish<Form, kStep>(products, x[t * stride], factors, out[t]);
+    }
+    sums_of_many<Form, kWhole, kStep + 1>(rows, n, x, stride, tokens, factors, out);
+  }
+}
+
+template <class Form>
+KVASIR_SIMD_FN void factors_of(const Blocks& rows, RowBytes* out) {
+  if constexpr (Form::kFactors) Form::factors(rows, out);
+}
+
+template <class Form, bool kWhole>
+KVASIR_SIMD_FN void granule_of_one(const Blocks& rows, int n, const Arranged<Form>& x, size_t ahead, Terms<Form>& out) {
+  RowBytes factors[4];
+  factors_of<Form>(rows, factors);
+  sums_of_one<Form, kWhole>(rows, n, x, factors, ahead, out);
+  GranuleScales<Form> scales{};
+  Form::template scales<kWhole>(rows, n, scales);
+  store_units(scales, x, out);
+  asm volatile("" : "+m"(out));  // g++ would take the chain's operands from the registers, by shuffles
+}
+
+template <class Form, bool kWhole>
+KVASIR_SIMD_FN void granule_of_many(const Blocks& rows, int n, const Arranged<Form>* x, int64_t stride, int tokens,
+                                    Terms<Form>* out) {
+  RowBytes factors[4];
+  factors_of<Form>(rows, factors);
+  GranuleScales<Form> scales{};
+  Form::template scales<kWhole>(rows, n, scales);
+  sums_of_many<Form, kWhole>(rows, n, x, stride, tokens, factors, out);
+  for (int t = 0; t < tokens; ++t) store_units(scales, x[t * stride], out[t]);
+}
+
+/// The rows' chains over n parts.
+template <class Form>
+KVASIR_SIMD_FN RowFloats chain(const Terms<Form>& terms, const Arranged<Form>& x, int n, RowFloats acc) {
+  KVASIR_UNROLL
+  for (int part = 0; part < n; ++part) {
+    const int at = kRows * Form::position(part);
+    acc = fma(load_rows(terms.s + at), load_rows(terms.d + at), acc);
+    if constexpr (Form::kOffsets) acc = fma(all_rows(x.sum[part]), load_rows(terms.m + at), acc);
+  }
+  return acc;
+}
+
+// ---- rows -------------------------------------------------------------------------------------------------------
+
+/// What the rows of one call have in common.
+template <class Form>
+struct FewRows {
+  const Arranged<Form>* x;
+  int64_t granules;
+  int whole, rest;  // granules with all their blocks, and blocks of the last one otherwise
+  size_t stride;
+  int tokens;
+
+  /// How far behind granule g of a row memory is asked for.
+  KVASIR_SIMD_MEMBER size_t ahead_of(int g, size_t after) const {
+    const size_t ahead = stride < kAheadBytes ? stride : kAheadBytes;
+    return static_cast<size_t>(g) * Form::kBytes + ahead < stride ? ahead : after;
+  }
+};
+
+// kRows rows from `base` on with one token; `after` is how much further on those are that come next.
+template <class Form>
+__attribute__((noinline)) void rows_of_one(const FewRows<Form>& f, const std::byte* base, size_t after,
+                                           RowFloats* acc) {
+  Terms<Form> terms;
+  RowFloats sums = no_rows();
+  const Arranged<Form>* x = f.x;
+  for (int g = 0; g < f.whole; ++g, ++x, base += Form::kBytes) {
+    if (g != 0) sums = chain(terms, x[-1], Form::kParts, sums);
+    const size_t ahead = f.ahead_of(g, after);
+    granule_of_one<Form, true>({base, f.stride}, 4, *x, ahead, terms);
+  }
+  if (f.whole != 0) sums = chain(terms, x[-1], Form::kParts, sums);
+  if constexpr (kOfBlocks<Form>) {
+    if (f.rest != 0) {
+      granule_of_one<Form, false>({base, f.stride}, f.rest, *x, 0, terms);
+      sums = chain(terms, *x, f.rest, sums);
+    }
+  }
+  *acc = sums;
+}
+
+// The same with all tokens.
+template <class Form>
+__attribute__((noinline)) void rows_of_many(const FewRows<Form>& f, const std::byte* base, size_t after,
+                                            RowFloats* acc) {
+  Terms<Form> terms[kFewIntegerTokens];
+  for (int t = 0; t < f.tokens; ++t) acc[t] = no_rows();
+  const Arranged<Form>* x = f.x;
+  for (int g = 0; g < f.whole; ++g, ++x, base += Form::kBytes) {
+    const Blocks rows{base, f.stride};
+    const size_t ahead = f.ahead_of(g, after);
+    for (int pair = 0; pair < 4; ++pair)
+      for (int step = 0; step < Form::kSteps; ++step) ask_ahead<Form>(rows, pair, ahead, step);
+    granule_of_many<Form, true>(rows, 4, x, f.granules, f.tokens, terms);
+    for (int t = 0; t < f.tokens; ++t) acc[t] = chain(terms[t], x[t * f.granules], Form::kParts, acc[t]);
+  }
+  if constexpr (kOfBlocks<Form>) {
+    if (f.rest == 0) return;
+    granule_of_many<Form, false>({base, f.stride}, f.rest, x, f.granules, f.tokens, terms);
+    for (int t = 0; t < f.tokens; ++t) acc[t] = chain(terms[t], x[t * f.granules], f.rest, acc[t]);
+  }
+}
+
+inline void write_rows(const MatmulArgs& a, int64_t row, int t, RowFloats y) {
+  if (a.bias != nullptr) y = y + load_rows(a.bias + row);
+  store_rows(a.y + t * a.y_stride + row, y);
+}
+inline void write_row(const MatmulArgs& a, int64_t row, int t, RowFloats y) {
+  float rows[kRows];
+  store_rows(rows, y);
+  a.y[t * a.y_stride + row] = a.bias != nullptr ? rows[0] + a.bias[row] : rows[0];
+}
+
+template <class Form>
+void integer_few(const MatmulArgs& a) {
+  const auto compute = a.tokens == 1 ? rows_of_one<Form> : rows_of_many<Form>;
+  const int64_t parts = a.cols / kActElems;
+  FewRows<Form> f{reinterpret_cast<const Arranged<Form>*>(a.arranged),
+                  (parts + Form::kParts - 1) / Form::kParts,
+                  static_cast<int>(parts / Form::kParts),
+                  static_cast<int>(parts % Form::kParts),
+                  a.row_bytes,
+                  a.tokens};
+  const std::byte* base = a.w + static_cast<size_t>(a.row_begin) * a.row_bytes;
+  const size_t bytes = kRows * a.row_bytes, ahead = a.row_bytes < kAheadBytes ? a.row_bytes : kAheadBytes;
+  RowFloats acc[kFewIntegerTokens];
+  int64_t row = a.row_begin;
+  for (; row + kRows <= a.row_end; row += kRows, base += bytes) {
+    const bool last = row + 2 * kRows > a.row_end;  // nothing is asked for behind the end
+    compute(f, base, last ? 0 : bytes - a.row_bytes + ahead, acc);
+    for (int t = 0; t < a.tokens; ++t) write_rows(a, row, t, acc[t]);
+  }
+  f.stride = 0;  // the rows that are left one by one, each as kRows times itself
+  for (; row < a.row_end; ++row, base += a.row_bytes) {
+    compute(f, base, 0, acc);
+    for (int t = 0; t < a.tokens; ++t) write_row(a, row, t, acc[t]);
+  }
+}
+
+}  // namespace
+}  // namespace KVASIR_SIMD_NS

@@ -1,0 +1,233 @@
+// Registers of integer weights: two pieces of 16 bytes of two rows in each, and sums of eight rows' products with them
+// (AVX-512 with VNNI). Same API as lanes_avx2.h.
+#pragma once
+
+#include "math/simd/int16_avx512.h"
+#include "math/simd/lanes_x86.h"
+
+namespace KVASIR_SIMD_NS {
+
+/// Pieces of 16 bytes that a register holds of each row.
+static constexpr int kPieces = 2;
+
+/// Two pieces of rows r and r + 4, or as many words of 32 bits, or floats. Piece by piece, both rows of each; where it
+/// says so, row by row.
+struct Bytes {
+  __m512i v;
+};
+struct Words {
+  __m512i v;
+};
+struct Floats {
+  __m512 v;
+};
+
+KVASIR_SIMD_FN Bytes set1_bytes(int byte) { return {_mm512_set1_epi8(static_cast<char>(byte))}; }
+KVASIR_SIMD_FN Bytes operator&(Bytes a, Bytes b) { return {_mm512_and_si512(a.v, b.v)}; }
+KVASIR_SIMD_FN Bytes operator|(Bytes a, Bytes b) { return {_mm512_or_si512(a.v, b.v)}; }
+KVASIR_SIMD_FN Bytes low4(Bytes x) { return x & set1_bytes(15); }
+KVASIR_SIMD_FN Bytes high4(Bytes x) { return low4(Bytes{_mm512_maskz_srli_epi16(~__mmask32{0}, x.v, 4)}); }
+/// Signed bytes as products take them: plus 128 where kSignedWeights is false.
+KVASIR_SIMD_FN Bytes as_weights(Bytes x) { return {_mm512_xor_si512(x.v, set1_bytes(128).v)}; }
+/// The 16 bytes at p for every piece of both rows.
+KVASIR_SIMD_FN Bytes everywhere(const void* p) {
+  return {_mm512_maskz_broadcast_i32x4(kAllLanes, _mm_loadu_si128(static_cast<const __m128i*>(p)))};
+}
+/// The pieces at p for both rows: piece by piece, or row by row. The first reads 64 bytes.
+KVASIR_SIMD_FN Bytes for_both_rows(const void* p) {
+  const __m512i x = _mm512_loadu_si512(p);
+  return {_mm512_maskz_shuffle_i32x4(kAllLanes, x, x, 0x50)};
+}
+KVASIR_SIMD_FN Bytes twice(const void* p) {
+  return {_mm512_maskz_broadcast_i64x4(0xff, _mm256_loadu_si256(static_cast<const __m256i*>(p)))};
+}
+/// The 16 bytes at a and at b for every piece of rows r and r + 4.
+KVASIR_SIMD_FN Bytes everywhere(const std::byte* a, const std::byte* b) {
+  return {_mm512_maskz_broadcast_i64x4(0xff, _mm256_set_m128i(load16(b), load16(a)))};
+}
+/// Byte j of a piece is its byte index[j].
+KVASIR_SIMD_FN Bytes shuffle_pieces(Bytes x, Bytes index) { return {_mm512_shuffle_epi8(x.v, index.v)}; }
+/// 16 where x has one of the bits.
+KVASIR_SIMD_FN Bytes at4_where(Bytes x, Bytes bits) {
+  return {_mm512_maskz_set1_epi8(_mm512_test_epi8_mask(x.v, bits.v), 16)};
+}
+
+// Words of two registers that a permutation picks, as a constant.
+struct alignas(64) Pick {
+  uint16_t at[32];
+  KVASIR_SIMD_MEMBER __m512i v() const { return _mm512_load_si512(at); }
+};
+// The permutation that overwrites a copy of its index: g++ takes the other one, and loads its sources again.
+KVASIR_SIMD_FN __m512i permute(__m512i a, __m512i index, __m512i b) {
+  asm("vpermi2w %2, %1, %0" : "+v"(index) : "v"(a), "v"(b));
+  return index;
+}
+// 64 bytes at p; with a bound, the words of those before `bytes` bytes, the others 0, reading no others.
+template <bool kWhole>
+KVASIR_SIMD_FN __m512i load_words(const std::byte* p, int bytes) {
+  if constexpr (kWhole) return _mm512_loadu_si512(p);
+  const int words = bytes < 0 ? 0 : bytes < 64 ? bytes / 2 : 32;
+  return _mm512_maskz_loadu_epi16(static_cast<__mmask32>((uint64_t{1} << words) - 1), p);
+}
+// Where 64 bytes begin that hold `bytes` bytes from kBegin on, and end with four blocks of kStep bytes.
+template <int kStep>
+static constexpr int window(int begin, int bytes) {
+  const int from = begin + (bytes > 64 ? bytes - 64 : 0);
+  return from < 4 * kStep - 64 ? from : 4 * kStep - 64;
+}
+
+template <int kStep, int kFrom, int kBlock, int kWindow>
+static constexpr Pick kPickPieces = [] {
+  Pick out{};
+  for (int l = 0; l < 4; ++l)
+    for (int j = 0; j < 8; ++j)
+      out.at[8 * l + j] = static_cast<uint16_t>((kStep * (kBlock + l / 2) + kFrom - kWindow) / 2 + j + l % 2 * 32);
+  return out;
+}();
+/// The 16 bytes at kFrom of blocks kBlock and kBlock + 1 of rows at a and b; blocks have kStep bytes, `n` are there.
+template <int kStep, int kFrom, int kBlock, bool kWhole>
+KVASIR_SIMD_FN Bytes pieces(const std::byte* a, const std::byte* b, int n) {
+  constexpr int kWindow = window<kStep>(kBlock * kStep, kFrom + kStep + 16);
+  return {permute(load_words<kWhole>(a + kWindow, n * kStep - kWindow), kPickPieces<kStep, kFrom, kBlock, kWindow>.v(),
+                  load_words<kWhole>(b + kWindow, n * kStep - kWindow))};
+}
+/// The first and the last 16 of every 32 of the 64 bytes at a and b.
+KVASIR_SIMD_FN void split32(const std::byte* a, const std::byte* b, Bytes* first, Bytes* last) {
+  const __m512i x = _mm512_loadu_si512(a), y = _mm512_loadu_si512(b);
+  first->v = _mm512_maskz_permutex2var_epi64(0xff, x, _mm512_setr_epi64(0, 1, 8, 9, 4, 5, 12, 13), y);
+  last->v = _mm512_maskz_permutex2var_epi64(0xff, x, _mm512_setr_epi64(2, 3, 10, 11, 6, 7, 14, 15), y);
+}
+/// Two pieces at a and b, row by row.
+KVASIR_SIMD_FN Bytes consecutive(const std::byte* a, const std::byte* b) {
+  const auto load32 = [](const std::byte* p) { return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)); };
+  return {_mm512_maskz_inserti64x4(0xff, _mm512_castsi256_si512(load32(a)), load32(b), 1)};
+}
+/// Bits 2q and 2q + 1 of every byte as multiples of 16.
+template <int q>
+KVASIR_SIMD_FN Bytes bit_pair(Bytes x) {
+  constexpr unsigned kBy = q < 2 ? 4 - 2 * (q % 2) : 2 * (q % 2);
+  return Bytes{q < 2 ? _mm512_maskz_slli_epi16(~__mmask32{0}, x.v, kBy)
+                     : _mm512_maskz_srli_epi16(~__mmask32{0}, x.v, kBy)} &
+         set1_bytes(0x30);
+}
+
+// ---- products: unsigned weights of kBits bits, signed activations -----------------------------------------------
+
+#ifdef __AVX512VNNI__
+/// Sums of products in a lane, not yet one sum.
+template <int kBits>
+struct Products {
+  __m512i v;
+};
+template <int kBits>
+KVASIR_SIMD_FN Products<kBits> no_products() {
+  return {_mm512_setzero_si512()};
+}
+template <int kBits>
+KVASIR_SIMD_FN Products<kBits> add_products(Products<kBits> sum, Bytes w, Bytes x) {
+  return {_mm512_dpbusd_epi32(sum.v, w.v, x.v)};
+}
+template <int kBits>
+KVASIR_SIMD_FN __m512i as_words(Products<kBits> x) {
+  return x.v;
+}
+#else
+#error "AVX-512 without VNNI has no products of bytes here"
+#endif
+
+/// From registers of rows 0 and 4, 1 and 5, 2 and 6, 3 and 7: each row's sums of products, in the rows' order.
+template <int kBits>
+KVASIR_SIMD_FN Words sum_rows(const Products<kBits>* rows) {
+  const __m512i a = as_words(rows[0]), b = as_words(rows[1]), c = as_words(rows[2]), d = as_words(rows[3]);
+  const __m512i ab = _mm512_add_epi32(_mm512_maskz_unpacklo_epi32(kAllLanes, a, b),
+                                      _mm512_maskz_unpackhi_epi32(kAllLanes, a, b)),
+                cd = _mm512_add_epi32(_mm512_maskz_unpacklo_epi32(kAllLanes, c, d),
+                                      _mm512_maskz_unpackhi_epi32(kAllLanes, c, d));
+  return {_mm512_add_epi32(_mm512_maskz_unpacklo_epi64(0xff, ab, cd), _mm512_maskz_unpackhi_epi64(0xff, ab, cd))};
+}
+
+KVASIR_SIMD_FN Words operator+(Words a, Words b) { return {_mm512_add_epi32(a.v, b.v)}; }
+KVASIR_SIMD_FN Words operator-(Words a, Words b) { return {_mm512_sub_epi32(a.v, b.v)}; }
+template <int kBy>
+KVASIR_SIMD_FN Words shift_left(Words x) {
+  return {_mm512_maskz_slli_epi32(kAllLanes, x.v, kBy)};
+}
+KVASIR_SIMD_FN Words operator*(Words a, Words b) { return {_mm512_mullo_epi32(a.v, b.v)}; }
+KVASIR_SIMD_FN Floats to_float(Words x) { return {_mm512_maskz_cvtepi32_ps(kAllLanes, x.v)}; }
+KVASIR_SIMD_FN Floats operator*(Floats a, Floats b) { return {_mm512_mul_ps(a.v, b.v)}; }
+KVASIR_SIMD_FN void store(float* p, Floats x) { _mm512_storeu_ps(p, x.v); }
+/// The sums of a's two pieces, then of b's, both row by row: of a register's pieces one, piece by piece.
+KVASIR_SIMD_FN Words add_pieces(Words a, Words b) {
+  return {_mm512_add_epi32(_mm512_maskz_shuffle_i32x4(kAllLanes, a.v, b.v, 0x88),
+                           _mm512_maskz_shuffle_i32x4(kAllLanes, a.v, b.v, 0xdd))};
+}
+/// p[i] for piece i of every row. Reads four.
+KVASIR_SIMD_FN Floats each_piece(const float* p) {
+  const __m512i index = _mm512_setr_epi32(0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1);
+  return {_mm512_maskz_permutexvar_ps(kAllLanes, index, _mm512_castps128_ps512(_mm_loadu_ps(p)))};
+}
+KVASIR_SIMD_FN Words each_piece_at(const int32_t* p, __m512i index) {
+  const __m128i x = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+  return {_mm512_maskz_permutexvar_epi32(kAllLanes, index, _mm512_castsi128_si512(x))};
+}
+KVASIR_SIMD_FN Words each_piece(const int32_t* p) {
+  return each_piece_at(p, _mm512_setr_epi32(0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1));
+}
+/// The same where the pieces lie row by row.
+KVASIR_SIMD_FN Words each_piece_by_row(const int32_t* p) {
+  return each_piece_at(p, _mm512_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1, 0, 0, 0, 0, 1, 1, 1, 1));
+}
+KVASIR_SIMD_FN Floats for_all_pieces(RowFloats x) { return {_mm512_maskz_broadcast_f32x8(kAllLanes, x.v)}; }
+/// Bytes 2i and 2i + 1 of the rows, as two pieces have them; signed ones row by row.
+template <int i>
+KVASIR_SIMD_FN Floats unsigned_floats(RowBytes x) {
+  return to_float(Words{_mm512_maskz_cvtepu8_epi32(kAllLanes, half_of<i>(by_byte(x)))});
+}
+template <int i>
+KVASIR_SIMD_FN Words signed_words(RowBytes x) {
+  return {_mm512_maskz_cvtepi8_epi32(kAllLanes, half_of<i>(_mm256_permute4x64_epi64(x.v, 0xd8)))};
+}
+
+KVASIR_SIMD_FN __m256i low_half(__m512i x) {
+  return _mm256_castpd_si256(_mm512_maskz_extractf64x4_pd(0xff, _mm512_castsi512_pd(x), 0));
+}
+KVASIR_SIMD_FN __m256i high_half(__m512i x) { return _mm512_maskz_extracti64x4_epi64(0xff, x, 1); }
+KVASIR_SIMD_FN Floats widen(__m256i halves) { return {_mm512_maskz_cvtph_ps(kAllLanes, halves)}; }
+// Word 8 b + 4 h + r: the f16 of block kBlock + b of row r + 4 h, which is in the h-th source.
+template <int kStep, int kFrom, int kBlock, int r, int kWindow>
+static constexpr Pick kPickHalves = [] {
+  Pick out{};
+  for (int i = 0; i < 8; ++i)
+    out.at[4 * i + r] = static_cast<uint16_t>((kStep * (kBlock + i / 2) + kFrom - kWindow) / 2 + i % 2 * 32);
+  return out;
+}();
+template <int kStep, int kFrom, int kBlock, int kWindow, int r, bool kWhole>
+KVASIR_SIMD_FN __m512i pick_halves(const Blocks& rows, int n) {
+  return permute(load_words<kWhole>(rows.row(r) + kWindow, n * kStep - kWindow),
+                 kPickHalves<kStep, kFrom, kBlock, r, kWindow>.v(),
+                 load_words<kWhole>(rows.row(r + 4) + kWindow, n * kStep - kWindow));
+}
+template <int kStep, int kFrom, int kBlock, int kWindow, bool kWhole>
+KVASIR_SIMD_FN __m512i halves_from(const Blocks& rows, int n) {
+  const __m512i a = pick_halves<kStep, kFrom, kBlock, kWindow, 0, kWhole>(rows, n),
+                b = pick_halves<kStep, kFrom, kBlock, kWindow, 1, kWhole>(rows, n),
+                c = pick_halves<kStep, kFrom, kBlock, kWindow, 2, kWhole>(rows, n),
+                d = pick_halves<kStep, kFrom, kBlock, kWindow, 3, kWhole>(rows, n);
+  return _mm512_mask_blend_epi16(0xcccccccc, _mm512_mask_blend_epi16(0x22222222, a, b),
+                                 _mm512_mask_blend_epi16(0x88888888, c, d));
+}
+/// The f16 at kFrom of the rows' blocks, of which n are there.
+template <int kStep, int kFrom, bool kWhole>
+KVASIR_SIMD_FN void block_halves(const Blocks& rows, int n, Floats* out) {
+  if constexpr (kFrom + 3 * kStep + 2 <= 64) {
+    const __m512i all = halves_from<kStep, kFrom, 0, 0, kWhole>(rows, n);
+    out[0] = widen(low_half(all));
+    out[1] = widen(high_half(all));
+  } else {
+    constexpr int kSecond = window<kStep>(2 * kStep, 0);
+    out[0] = widen(low_half(halves_from<kStep, kFrom, 0, 0, kWhole>(rows, n)));
+    out[1] = widen(low_half(halves_from<kStep, kFrom, 2, kSecond, kWhole>(rows, n)));
+  }
+}
+
+}  // namespace KVASIR_SIMD_NS
