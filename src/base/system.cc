@@ -162,4 +162,9 @@ std::string cpu_model_name() {
   return {};
 }
 
+CacheSizes cache_sizes() {
+  const auto bytes = [](int name) { return static_cast<size_t>(std::max(0L, sysconf(name))); };
+  return {bytes(_SC_LEVEL1_DCACHE_SIZE), bytes(_SC_LEVEL2_CACHE_SIZE), bytes(_SC_LEVEL3_CACHE_SIZE)};
+}
+
 }  // namespace kvasir

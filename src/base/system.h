@@ -31,4 +31,10 @@ size_t unused_memory_bytes();
 /// "AMD EPYC", from /proc/cpuinfo; empty when it cannot be read.
 std::string cpu_model_name();
 
+/// Bytes of the caches that a CPU reads data through, as the C library finds them; 0 where it does not.
+struct CacheSizes {
+  size_t l1 = 0, l2 = 0, l3 = 0;
+};
+CacheSizes cache_sizes();
+
 }  // namespace kvasir

@@ -142,5 +142,16 @@ TEST(System, CpuModelNameIsOneTrimmedLine) {
   EXPECT_FALSE(name.starts_with(' ') || name.starts_with(':')) << name;
 }
 
+TEST(System, CachesGrowWithTheirLevel) {
+  const CacheSizes sizes = cache_sizes();  // any may be unknown, as on most Arm machines
+  if (sizes.l1 == 0 || sizes.l2 == 0) GTEST_SKIP() << "the C library does not know the caches of this CPU";
+  EXPECT_GE(sizes.l1, size_t{8} << 10);
+  EXPECT_LE(sizes.l1, size_t{1} << 20);
+  EXPECT_GT(sizes.l2, sizes.l1);
+  if (sizes.l3 != 0) {
+    EXPECT_GT(sizes.l3, sizes.l2);
+  }
+}
+
 }  // namespace
 }  // namespace kvasir

@@ -73,8 +73,19 @@ Json bench_json(const BenchReport& r) {
           {"flops", r.limits.flops}, {"int8_ops", r.limits.int8_ops}};
 }
 
+std::string machine_line(const std::string& name, const CacheSizes& caches) {
+  std::string line = name.empty() ? "a CPU without a name" : name;
+  for (const auto& [level, bytes] : {std::pair{"L1", caches.l1}, {"L2", caches.l2}, {"L3", caches.l3}})
+    if (bytes != 0)
+      line += fmt::format(", {} {}", level, bytes >> 20 == 0 ? fmt::format("{} KiB", bytes >> 10) : size(bytes));
+  return line;
+}
+
 // --limits: the machine alone.
 Result<int> show_limits(const Args& a) {
+  const std::string name = cpu_model_name();
+  const CacheSizes caches = cache_sizes();
+  if (!a.json) fmt::print("{}\n", machine_line(name, caches));
   Json all = Json::array();
   for (int threads : a.bench.threads.empty() ? std::vector<int>{default_threads()} : a.bench.threads) {
     KVASIR_TRY(const Rates limits, measure_rates(threads));
@@ -84,7 +95,12 @@ Result<int> show_limits(const Args& a) {
                    {"int8_ops", limits.int8_ops}});
     if (!a.json) fmt::print("{:>3} threads: {}\n", threads, limits_line(limits));
   }
-  if (a.json) print_json({{"limits", all}});
+  if (a.json)
+    print_json({{"cpu_name", name},
+                {"l1_bytes", caches.l1},
+                {"l2_bytes", caches.l2},
+                {"l3_bytes", caches.l3},
+                {"limits", all}});
   return kOk;
 }
 

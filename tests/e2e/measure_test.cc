@@ -165,6 +165,9 @@ TEST(E2eBench, LimitsNeedNoModel) {
   EXPECT_GT(json["limits"][0]["read_bytes_s"], 0);
   EXPECT_GT(json["limits"][0]["flops"], 0);
   EXPECT_GT(json["limits"][0]["int8_ops"], 0);
+  EXPECT_TRUE(json["cpu_name"].is_string());
+  EXPECT_LE(json["l1_bytes"], json["l2_bytes"]);
+  EXPECT_TRUE(json["l3_bytes"].is_number_unsigned());
   EXPECT_THAT(expect_ok(run_program({"bench", "--limits", "-t", "1"})), testing::HasSubstr("GB/s read"));
   expect_refused(run_program({"bench", "--limits", "-t", "0"}), "0");
 }
