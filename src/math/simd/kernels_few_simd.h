@@ -140,11 +140,10 @@ KVASIR_SIMD_FN void store_units(const GranuleScales<Form>& scales, const Arrange
   }
 }
 
-// How far ahead of itself, in bytes, each row is asked for; rows that end sooner go on in those kRows further on. Eight
-// rows of so many bytes fit the first level of the cache, and a row's lines come in its order, as the processor's own
-// prefetching wants them. Measured (docs/performance.md): in the order of addresses, or into the second level, is
-// slower.
-constexpr size_t kAheadBytes = 2048;
+// How far ahead of itself, in bytes, each row is asked for; rows that end sooner go on in those kRows further on, or
+// more where these would be fewer than kLeastAheadBytes ahead. Eight rows of so many bytes fit the first level of the
+// cache, and a row's lines come in its order, as the processor's own prefetching wants them (docs/performance.md).
+constexpr size_t kAheadBytes = 2048, kLeastAheadBytes = size_t{12} << 10;
 
 /// A pair's share, in a step, of asking for the granule `ahead` bytes behind this one.
 template <class Form>
@@ -317,11 +316,14 @@ void integer_few(const MatmulArgs& a) {
                   a.tokens};
   const std::byte* base = a.w + static_cast<size_t>(a.row_begin) * a.row_bytes;
   const size_t bytes = kRows * a.row_bytes, ahead = a.row_bytes < kAheadBytes ? a.row_bytes : kAheadBytes;
+  const size_t groups = bytes < kLeastAheadBytes ? kLeastAheadBytes / bytes : 1,
+               after = groups * bytes - a.row_bytes + ahead;
   RowFloats acc[kFewIntegerTokens];
   int64_t row = a.row_begin;
   for (; row + kRows <= a.row_end; row += kRows, base += bytes) {
-    const bool last = row + 2 * kRows > a.row_end;  // nothing is asked for behind the end
-    compute(f, base, last ? 0 : bytes - a.row_bytes + ahead, acc);
+    const bool last =
+        row + static_cast<int64_t>(groups + 1) * kRows > a.row_end;  // nothing is asked for behind the end
+    compute(f, base, last ? 0 : after, acc);
     for (int t = 0; t < a.tokens; ++t) write_rows(a, row, t, acc[t]);
   }
   f.stride = 0;  // the rows that are left one by one, each as kRows times itself
