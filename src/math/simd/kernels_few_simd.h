@@ -234,18 +234,17 @@ KVASIR_SIMD_FN RowFloats chain(const Terms<Form>& terms, const Arranged<Form>& x
 
 // ---- rows -------------------------------------------------------------------------------------------------------
 
-/// What the rows of one call have in common.
+/// One call's activations and the shape of its rows.
 template <class Form>
 struct FewRows {
   const Arranged<Form>* x;
   int64_t granules;
   int whole, rest;  // granules with all their blocks, and blocks of the last one otherwise
-  size_t stride;
+  size_t stride, ahead;
   int tokens;
 
-  /// How far behind granule g of a row memory is asked for.
+  /// How far behind granule g of a row memory is asked for; `after` where that is past the row's end.
   KVASIR_SIMD_MEMBER size_t ahead_of(int g, size_t after) const {
-    const size_t ahead = stride < kAheadBytes ? stride : kAheadBytes;
     return static_cast<size_t>(g) * Form::kBytes + ahead < stride ? ahead : after;
   }
 };
@@ -313,11 +312,11 @@ void integer_few(const MatmulArgs& a) {
                   static_cast<int>(parts / Form::kParts),
                   static_cast<int>(parts % Form::kParts),
                   a.row_bytes,
+                  a.row_bytes < kAheadBytes ? a.row_bytes : kAheadBytes,
                   a.tokens};
   const std::byte* base = a.w + static_cast<size_t>(a.row_begin) * a.row_bytes;
-  const size_t bytes = kRows * a.row_bytes, ahead = a.row_bytes < kAheadBytes ? a.row_bytes : kAheadBytes;
-  const size_t groups = bytes < kLeastAheadBytes ? kLeastAheadBytes / bytes : 1,
-               after = groups * bytes - a.row_bytes + ahead;
+  const size_t bytes = kRows * a.row_bytes, groups = bytes < kLeastAheadBytes ? kLeastAheadBytes / bytes : 1,
+               after = groups * bytes - a.row_bytes + f.ahead;
   RowFloats acc[kFewIntegerTokens];
   int64_t row = a.row_begin;
   for (; row + kRows <= a.row_end; row += kRows, base += bytes) {

@@ -90,7 +90,7 @@ KVASIR_SIMD_FN __m256i as_words(Products<kBits> x) {
   return _mm256_madd_epi16(x.v, _mm256_set1_epi16(1));
 }
 
-// Of half words that are sums of four products of 4 bits: four such sums fit a half word.
+// For weights of 4 bits. Each half word is a sum of four products, and four such sums still fit one.
 KVASIR_SIMD_FN Words sum_rows_of_halves(__m256i a, __m256i b, __m256i c, __m256i d) {
   const __m256i ab = _mm256_add_epi16(_mm256_unpacklo_epi16(a, b), _mm256_unpackhi_epi16(a, b)),
                 cd = _mm256_add_epi16(_mm256_unpacklo_epi16(c, d), _mm256_unpackhi_epi16(c, d)),
