@@ -72,13 +72,13 @@ void matmul(benchmark::State& state, const Kernels& kernels, const Codec& codec,
                .tokens = tokens,
                .panel = panel.data()};
   const bool integer = codec.act == Act::q8;
-  const auto kernel = integer ? kernels.matmul_integer : kernels.matmul;
+  const auto kernel = integer ? kernels.integer.matmul : kernels.matmul;
   std::vector<std::byte> arranged(static_cast<size_t>(tokens * arranged_bytes(cols)) + 64);
   auto* const aligned = reinterpret_cast<std::byte*>((reinterpret_cast<uintptr_t>(arranged.data()) + 63) / 64 * 64);
   a.arranged = aligned;
   for (int t = 0; integer && t < tokens; ++t)
-    kernels.arrange(arrangement_of(a.form), act.data() + t * (cols / kActElems), cols / kActElems,
-                    aligned + t * arranged_bytes(cols));
+    kernels.integer.arrange(arrangement_of(a.form), act.data() + t * (cols / kActElems), cols / kActElems,
+                            aligned + t * arranged_bytes(cols));
   // A chunk of the engine's: a panel for many tokens, a megabyte for few.
   const int64_t chunk = tokens > kFewIntegerTokens
                             ? kPanelRows
@@ -204,7 +204,7 @@ void register_rows(const Kernels& k) {
   add("silu_mul", kFfn, [&k](float* x) { k.silu_mul(x, other.data(), kFfn); });
   add("gelu", kFfn, [&k](float* x) { k.gelu(x, kFfn); });
   add("add", kHidden, [&k](float* x) { k.add(x, other.data(), kHidden); });
-  add("encode_act", kFfn, [&k](float* x) { k.encode_act(x, act.data(), kFfn); });
+  add("encode_act", kFfn, [&k](float* x) { k.integer.encode_act(x, act.data(), kFfn); });
   add("rope", kHidden, [&k](float* x) {
     k.rope({x, kHidden / kHeadDim, kHeadDim, angles.data(), angles.data() + kHeadDim / 2, false});
   });
@@ -276,12 +276,8 @@ void register_all(const Kernels& k) {
 int main(int argc, char** argv) {
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
-  for (const char* name : {"avx512", "avx2", "neon", "scalar"}) {
-    setenv("KVASIR_CPU", name, 1);
-    if (const auto target = kvasir::choose_cpu_target()) kvasir::register_all(kvasir::kernels_for(*target));
-  }
+  for (const kvasir::CpuTarget target : kvasir::supported_targets()) kvasir::register_all(kvasir::kernels_for(target));
   kvasir::register_encoding();
-  unsetenv("KVASIR_CPU");  // set above for each table in turn
   kvasir::register_sampling();
   benchmark::RunSpecifiedBenchmarks();
 }

@@ -7,14 +7,22 @@ set(kernels_level -O3)
 if(CMAKE_CXX_FLAGS MATCHES "-fsanitize")
   set(kernels_level -O1)
 endif()
+# How src/math/kernels_TARGET.cc is compiled.
+function(kvasir_kernels target flags)
+  set_source_files_properties(${PROJECT_SOURCE_DIR}/src/math/kernels_${target}.cc PROPERTIES
+    COMPILE_FLAGS "${flags} ${ARGN} ${kernels_level}")
+endfunction()
 # One file per CPU target; everything else is built for the baseline so that an old CPU gets a sentence, not a SIGILL.
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   set(avx2 "-mavx2 -mfma -mf16c -mbmi2")
-  set_source_files_properties(${PROJECT_SOURCE_DIR}/src/math/kernels_avx2.cc PROPERTIES COMPILE_FLAGS "${avx2} ${kernels_level}")
-  set_source_files_properties(${PROJECT_SOURCE_DIR}/src/math/kernels_avx512.cc PROPERTIES COMPILE_FLAGS
-    "${avx2} -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512vnni -mprefer-vector-width=512 ${kernels_level}")
+  set(avx512 "${avx2} -mavx512f -mavx512bw -mavx512dq -mavx512vl -mprefer-vector-width=512")
+  kvasir_kernels(avx2 ${avx2})
+  kvasir_kernels(avx2_vnni ${avx2} -mavxvnni)
+  kvasir_kernels(avx512 ${avx512})
+  kvasir_kernels(avx512_vnni ${avx512} -mavx512vnni)
 elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64")
-  set_source_files_properties(${PROJECT_SOURCE_DIR}/src/math/kernels_neon.cc PROPERTIES COMPILE_FLAGS ${kernels_level})
+  kvasir_kernels(neon "")
+  kvasir_kernels(neon_dotprod -march=armv8.2-a+dotprod)
 endif()
 
 # What everything that compiles the sources needs: the library, and the fuzz targets' own build of it.

@@ -6,7 +6,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 folder="${1:-build}"
-mapfile -t objects < <(find "$folder" -name '*_avx2.cc.o' -o -name '*_avx512.cc.o' | sort)
+mapfile -t objects < <(find "$folder" -name '*_avx2*.cc.o' -o -name '*_avx512*.cc.o' | sort)
 if ((${#objects[@]} == 0)); then
   case "$(uname -m)" in
     x86_64) echo "check_objects.sh: no per-CPU objects in $folder (try: cmake --preset release && cmake --build $folder)" >&2 && exit 1 ;;

@@ -37,7 +37,7 @@ struct BenchTest {
 
 struct BenchReport {
   bool verified = false;
-  std::string cpu;  ///< the CPU path in use: "avx512"
+  std::string cpu;  ///< the CPU path in use: "avx512_vnni"
   Rates limits;     ///< measured in this run with the last thread count; the disk is not
   std::vector<BenchTest> tests;
 };

@@ -144,7 +144,7 @@ class KVASIR_API Engine {
   int threads() const;
   /// Calls f(i) for i in [0, n) on the engine's threads. Not during a pass.
   void in_parallel(size_t n, const std::function<void(size_t)>& f);
-  /// The CPU path in use: "avx512".
+  /// The CPU path in use: "avx512_vnni".
   std::string cpu() const;
 
   /// Under a budget (ModelOptions::ram) the session is promised all that its ctx may take, so that what runs goes on.

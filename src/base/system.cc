@@ -3,6 +3,12 @@
 
 #include <sched.h>
 #include <sys/resource.h>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#elif defined(__aarch64__)
+#include <asm/hwcap.h>
+#include <sys/auxv.h>
+#endif
 
 #include <algorithm>
 #include <cmath>
@@ -22,22 +28,6 @@
 
 namespace kvasir {
 namespace {
-
-std::vector<CpuTarget> supported_targets() {
-  std::vector<CpuTarget> targets{CpuTarget::scalar};
-#if defined(__x86_64__)
-  __builtin_cpu_init();
-  const bool v3 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2");
-  if (!v3) return {};
-  targets.push_back(CpuTarget::avx2);
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
-      __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vnni"))
-    targets.push_back(CpuTarget::avx512);
-#elif defined(__aarch64__)
-  targets.push_back(CpuTarget::neon);  // every 64-bit Arm CPU has it
-#endif
-  return targets;
-}
 
 std::string first_line(const char* path) {
   std::ifstream in(path);
@@ -99,7 +89,35 @@ int physical_cores() {
   return static_cast<int>(cores.size());
 }
 
+#if defined(__x86_64__)
+// g++ and clang know this one by different names, or not at all.
+bool has_avx_vnni() {
+  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+  return __get_cpuid_count(7, 1, &eax, &ebx, &ecx, &edx) != 0 && (eax >> 4 & 1) != 0;
+}
+#endif
+
 }  // namespace
+
+std::vector<CpuTarget> supported_targets() {
+  std::vector<CpuTarget> targets{CpuTarget::scalar};
+#if defined(__x86_64__)
+  __builtin_cpu_init();
+  const bool v3 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2");
+  if (!v3) return {};
+  targets.push_back(CpuTarget::avx2);
+  if (has_avx_vnni()) targets.push_back(CpuTarget::avx2_vnni);
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+      __builtin_cpu_supports("avx512vl")) {
+    targets.push_back(CpuTarget::avx512);
+    if (__builtin_cpu_supports("avx512vnni")) targets.push_back(CpuTarget::avx512_vnni);
+  }
+#elif defined(__aarch64__)
+  targets.push_back(CpuTarget::neon);  // every 64-bit Arm CPU has it
+  if ((getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0) targets.push_back(CpuTarget::neon_dotprod);
+#endif
+  return targets;
+}
 
 const char* cpu_target_name(CpuTarget target) {
   switch (target) {
@@ -107,10 +125,16 @@ const char* cpu_target_name(CpuTarget target) {
       return "scalar";
     case CpuTarget::avx2:
       return "avx2";
+    case CpuTarget::avx2_vnni:
+      return "avx2_vnni";
     case CpuTarget::avx512:
       return "avx512";
+    case CpuTarget::avx512_vnni:
+      return "avx512_vnni";
     case CpuTarget::neon:
       return "neon";
+    case CpuTarget::neon_dotprod:
+      return "neon_dotprod";
   }
   return "";
 }

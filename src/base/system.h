@@ -3,15 +3,19 @@
 
 #include <cstddef>
 #include <string>
+#include <vector>
 
 #include <kvasir/result.h>
 
 namespace kvasir {
 
-/// Instruction sets that a kernel table exists for.
-enum class CpuTarget { scalar, avx2, avx512, neon };
+/// Instruction sets that a kernel table exists for. VNNI and dotprod are the products of bytes: AVX-VNNI,
+/// AVX512_VNNI, Armv8.2-A's FEAT_DotProd.
+enum class CpuTarget { scalar, avx2, avx2_vnni, avx512, avx512_vnni, neon, neon_dotprod };
 
 const char* cpu_target_name(CpuTarget target);
+/// The targets that this machine runs, each faster than the one before; none if it is below x86-64-v3.
+std::vector<CpuTarget> supported_targets();
 
 /// The best target of this machine, or the one that the environment variable KVASIR_CPU names.
 /// Errors: a CPU below x86-64-v3, an unknown name, a target that this machine lacks.

@@ -43,8 +43,11 @@ class CpuVariable {
 TEST(System, EveryTargetHasItsOwnName) {
   EXPECT_STREQ(cpu_target_name(CpuTarget::scalar), "scalar");
   EXPECT_STREQ(cpu_target_name(CpuTarget::avx2), "avx2");
+  EXPECT_STREQ(cpu_target_name(CpuTarget::avx2_vnni), "avx2_vnni");
   EXPECT_STREQ(cpu_target_name(CpuTarget::avx512), "avx512");
+  EXPECT_STREQ(cpu_target_name(CpuTarget::avx512_vnni), "avx512_vnni");
   EXPECT_STREQ(cpu_target_name(CpuTarget::neon), "neon");
+  EXPECT_STREQ(cpu_target_name(CpuTarget::neon_dotprod), "neon_dotprod");
 }
 
 TEST(System, WithoutAWishTheBestTargetIsChosen) {
@@ -73,7 +76,8 @@ TEST(System, ANamedTargetIsObeyedOrRefusedWithTheChoices) {
     choices = ", " + refused.error().hint + ", ";
   }
   EXPECT_THAT(choices, HasSubstr(", scalar, "));
-  for (const CpuTarget target : {CpuTarget::scalar, CpuTarget::avx2, CpuTarget::avx512, CpuTarget::neon}) {
+  for (const CpuTarget target : {CpuTarget::scalar, CpuTarget::avx2, CpuTarget::avx2_vnni, CpuTarget::avx512,
+                                 CpuTarget::avx512_vnni, CpuTarget::neon, CpuTarget::neon_dotprod}) {
     const std::string name = cpu_target_name(target);
     const CpuVariable variable(name.c_str());
     const auto chosen = choose_cpu_target();

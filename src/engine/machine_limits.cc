@@ -59,16 +59,16 @@ Result<double> measure_disk_bandwidth(const std::string& file) {
 
 using Rate = double (*)(int64_t rounds);
 
-Result<double> measure_rate(int threads, Rate Kernels::*rate) {
+Result<double> measure_rate(int threads, Rate (*rate_of)(const Kernels&)) {
   KVASIR_TRY(const auto compute, Compute::create(threads));
+  const Rate rate = rate_of(compute->kernels());
   constexpr int64_t kRounds = 2000000;  // about 10 ms
   double best = 0;
   for (int repeat = 0; repeat < 5; ++repeat) {
     const double start = now_seconds();
     double operations = 0;
     std::vector<double> done(static_cast<size_t>(threads));
-    compute->pool().run(
-        threads, [&](int chunk, int) { done[static_cast<size_t>(chunk)] = (compute->kernels().*rate)(kRounds); });
+    compute->pool().run(threads, [&](int chunk, int) { done[static_cast<size_t>(chunk)] = rate(kRounds); });
     for (double d : done) operations += d;
     best = std::max(best, operations / (now_seconds() - start));
   }
@@ -81,8 +81,8 @@ Result<Rates> measure_rates(int threads, const std::string& file) {
   if (threads == 0) threads = default_threads();
   Rates rates;
   KVASIR_TRY(rates.memory, measure_read_bandwidth(threads));
-  KVASIR_TRY(rates.flops, measure_rate(threads, &Kernels::fma_flops));
-  KVASIR_TRY(rates.int8_ops, measure_rate(threads, &Kernels::int8_ops));
+  KVASIR_TRY(rates.flops, measure_rate(threads, [](const Kernels& k) { return k.fma_flops; }));
+  KVASIR_TRY(rates.int8_ops, measure_rate(threads, [](const Kernels& k) { return k.integer.int8_ops; }));
   if (file.empty()) return rates;
   if (const auto disk = measure_disk_bandwidth(file)) rates.disk = *disk;
   return rates;

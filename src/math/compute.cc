@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "base/float_env.h"
+#include "math/targets.h"
 
 namespace kvasir {
 namespace {
@@ -75,16 +76,6 @@ struct Share {
 
 }  // namespace
 
-const Kernels& kernels_for(CpuTarget target) {
-#if defined(__x86_64__)
-  if (target == CpuTarget::avx2) return kAvx2Kernels;
-  if (target == CpuTarget::avx512) return kAvx512Kernels;
-#elif defined(__aarch64__)
-  if (target == CpuTarget::neon) return kNeonKernels;
-#endif
-  return kScalarKernels;
-}
-
 Result<std::unique_ptr<Compute>> Compute::create(int threads) {
   KVASIR_TRY(const CpuTarget target, choose_cpu_target());
   std::unique_ptr<Compute> compute(new Compute);
@@ -120,7 +111,7 @@ Result<void> Compute::reserve_acts(int64_t n, int64_t cols) {
 const ActBlock* Compute::encode_x(const Rows& x, std::span<const MatmulJob> jobs) {
   if (std::none_of(jobs.begin(), jobs.end(), has_integers)) return nullptr;
   auto* acts = reinterpret_cast<ActBlock*>(acts_.data());
-  for_rows(x.n, [&](int t) { kernels_->encode_act(x.row(t), acts + t * (x.cols / kActElems), x.cols); });
+  for_rows(x.n, [&](int t) { kernels_->integer.encode_act(x.row(t), acts + t * (x.cols / kActElems), x.cols); });
   if (x.n > kFewIntegerTokens) return acts;
   const auto wanted = [&](Arrangement arrangement) {
     return std::any_of(jobs.begin(), jobs.end(), [&](const MatmulJob& job) {
@@ -131,8 +122,8 @@ const ActBlock* Compute::encode_x(const Rows& x, std::span<const MatmulJob> jobs
     const auto arrangement = static_cast<Arrangement>(i);
     if (!wanted(arrangement)) continue;
     for (int t = 0; t < x.n; ++t)
-      kernels_->arrange(arrangement, acts + t * (x.cols / kActElems), x.cols / kActElems,
-                        arranged(arrangement, x) + t * arranged_bytes(x.cols));
+      kernels_->integer.arrange(arrangement, acts + t * (x.cols / kActElems), x.cols / kActElems,
+                                arranged(arrangement, x) + t * arranged_bytes(x.cols));
   }
   return acts;
 }
@@ -162,7 +153,7 @@ void Compute::matmul(const Rows& x, std::span<const MatmulJob> jobs) {
     args.row_begin = (chunk - share->first_chunk) * share->rows_per_chunk;
     args.row_end = std::min(args.rows, args.row_begin + share->rows_per_chunk);
     args.panel = scratch(worker);
-    (has_integers(*share->job) ? kernels_->matmul_integer : kernels_->matmul)(args);
+    (has_integers(*share->job) ? kernels_->integer.matmul : kernels_->matmul)(args);
   });
   for (const MatmulJob& job : jobs)
     if (job.w.pair_dim != 0) for_rows(x.n, [&](int t) { unpair(job.y.row(t), job.w.rows, job.w.pair_dim); });

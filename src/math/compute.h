@@ -91,7 +91,4 @@ class Compute {
   Buffer acts_, arranged_;
 };
 
-/// The table of a target that choose_cpu_target() allowed.
-const Kernels& kernels_for(CpuTarget target);
-
 }  // namespace kvasir

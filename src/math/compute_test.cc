@@ -118,7 +118,7 @@ TEST(ThreadsCompute, EqualsTheScalarKernelInBits) {
       a.panel = panel.data();
       if (job.w.codec->act == Act::q8) {
         encode_act(jobs.x.data, acts.data(), jobs.x.n * job.w.cols);
-        kScalarKernels.matmul_integer(a);
+        kScalarKernels.integer.matmul(a);
       } else {
         kScalarKernels.matmul(a);
       }

@@ -102,16 +102,24 @@ struct WeighArgs {
 /// Added to a number below 2^31, it leaves that number rounded to an integer in the lowest bits.
 inline constexpr double kWeighRounder = 0x1.8p52;
 
-struct Kernels {
-  const char* name;
-  /// Float weights.
+/// Integer weights. Tables that differ only in the instructions for products of bytes differ in these alone.
+struct IntegerKernels {
+  /// x is read as `act`, of up to kFewIntegerTokens as `arranged`. Never conv1d.
   void (*matmul)(const MatmulArgs&);
-  /// Integer weights: x is read as `act`, of up to kFewIntegerTokens as `arranged`. Never conv1d.
-  void (*matmul_integer)(const MatmulArgs&);
   /// encode_act of dtype/operands.h.
   void (*encode_act)(const float* x, ActBlock* out, int64_t n);
   /// One token's `parts` blocks to arranged_bytes(); what only this table reads.
   void (*arrange)(Arrangement, const ActBlock* x, int64_t parts, std::byte* out);
+  /// Runs `rounds` rounds of products of bytes in registers, summed in 32 bits as matmul does; returns the operations
+  /// done (two a product). For measuring.
+  double (*int8_ops)(int64_t rounds);
+};
+
+struct Kernels {
+  const char* name;
+  IntegerKernels integer;
+  /// Float weights.
+  void (*matmul)(const MatmulArgs&);
   void (*attend)(const AttendArgs&);
   /// One token and the first of its tiles only, which it must see some of: states [group][2 + head_dim]. Tiles can then
   /// be computed on different threads. A second tile is the one to fetch meanwhile.
@@ -132,8 +140,6 @@ struct Kernels {
   void (*weigh_logits)(const WeighArgs&);
   /// Runs `rounds` rounds of independent FMAs in registers; returns the operations done (two per FMA). For measuring.
   double (*fma_flops)(int64_t rounds);
-  /// The same of products of bytes, summed in 32 bits as matmul_integer does.
-  double (*int8_ops)(int64_t rounds);
   /// Reads n floats as fast as it can; returns some sum of them. For measuring.
   float (*read_all)(const float* x, int64_t n);
 };
@@ -142,8 +148,11 @@ extern const Kernels kScalarKernels;
 #if defined(__x86_64__)
 extern const Kernels kAvx2Kernels;
 extern const Kernels kAvx512Kernels;
+extern const IntegerKernels kAvx2VnniKernels;
+extern const IntegerKernels kAvx512VnniKernels;
 #elif defined(__aarch64__)
 extern const Kernels kNeonKernels;
+extern const IntegerKernels kNeonDotprodKernels;
 #endif
 
 }  // namespace kvasir

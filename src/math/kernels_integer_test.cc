@@ -66,7 +66,7 @@ class IntegerProduct {
     args.panel = panel.data();
     const math_test::Arranged arranged(kernels, args);
     args.arranged = arranged.data();
-    kernels.matmul_integer(args);
+    kernels.integer.matmul(args);
     return y;
   }
   std::vector<float> expected() const {
@@ -145,7 +145,7 @@ TEST(KernelsInteger, TheLargestSumsAreExact) {
           args.panel = panel.data();
           const math_test::Arranged arranged(*table, args);
           args.arranged = arranged.data();
-          table->matmul_integer(args);
+          table->integer.matmul(args);
           ASSERT_TRUE(same_floats(y, std::vector<float>(16, expected)))
               << table->name << " " << codec->name << " " << fill;
         }
@@ -168,7 +168,7 @@ TEST(KernelsInteger, EveryTableEncodesActivationsAsTheDefinitionDoes) {
     encode_act(x.data(), expected, 64);
     for (const Kernels* table : simd_tables()) {
       ActBlock got[2];
-      table->encode_act(guarded.floats(), got, 64);
+      table->integer.encode_act(guarded.floats(), got, 64);
       for (int b = 0; b < 2; ++b) {
         ASSERT_TRUE(math_test::same(got[b].d, expected[b].d)) << table->name << " " << i;
         ASSERT_EQ(got[b].sum, expected[b].sum) << table->name << " " << i;

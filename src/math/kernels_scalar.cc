@@ -242,8 +242,13 @@ float read_all(const float* x, int64_t n) {
 
 }  // namespace
 
-const Kernels kScalarKernels{"scalar",    matmul,      matmul_integer, encode_act, arrange,    attend,
-                             attend_tile, merge_tiles, rope,           rms_norm,   layer_norm, silu_mul,
-                             gelu,        add,         weigh_logits,   fma_flops,  int8_ops,   read_all};
+const Kernels kScalarKernels{"scalar",     {matmul_integer, encode_act, arrange, int8_ops},
+                             matmul,       attend,
+                             attend_tile,  merge_tiles,
+                             rope,         rms_norm,
+                             layer_norm,   silu_mul,
+                             gelu,         add,
+                             weigh_logits, fma_flops,
+                             read_all};
 
 }  // namespace kvasir

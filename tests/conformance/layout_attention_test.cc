@@ -7,8 +7,7 @@
 #include <limits>
 
 #include "cache/grow.h"
-#include "math/compute.h"
-#include "math/kernels.h"
+#include "math/targets.h"
 #include "tests/support/layout_model.h"
 
 namespace kvasir::conformance {

@@ -6,6 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/system.h"
 #include "cache/kv_type.h"
 #include "cache/layout.h"
 #include "dtype/codec.h"
@@ -100,17 +101,14 @@ TEST(E2eRun, TheReceiptDoesNotDependOnHow) {
 
 TEST(E2eRun, TheReceiptDoesNotDependOnTheCpu) {
   const std::string expected = tales({})["receipt"];
-  int compared = 0;
-  for (const char* cpu : {"scalar", "avx2", "avx512", "neon"}) {
+  for (const CpuTarget target : supported_targets()) {
+    const std::string cpu = cpu_target_name(target);
     How how;
     how.environment["KVASIR_CPU"] = cpu;
-    if (run_program({"tales", "-p", "x", "-n", "1"}, how).code != 0) continue;  // not a target of this machine
     const Json json = tales({}, how);
     EXPECT_EQ(json["receipt"], expected) << cpu;
     EXPECT_EQ(json["stats"]["cpu"], cpu);
-    ++compared;
   }
-  EXPECT_GE(compared, 1);
 }
 
 TEST(E2eRun, TheReceiptDependsOnWhat) {

@@ -19,6 +19,7 @@ from compare_logits import ROOT, made_up_ids
 MODELS = (('tales', 4096, ('f16', 'bf16', 'q8_0', 'q4_0', 'q4_k')), ('tiny-k', 512, ('q4_k',)))
 KV_TYPES = ('q8_0', 'q4_0h')     # of the first model, besides f32
 COUNT = '8'
+TARGETS = ('neon', 'neon_dotprod')
 
 
 def start(command, scratch, cpu=None):
@@ -59,12 +60,13 @@ def main():
         for name, ids, path, kv_type in runs:
             answer = json.loads(start([args.program, 'run', path, '--ids', ids, '-n', COUNT, '--greedy', '--ignore-eos',
                                        '--receipt', '--json', '--kv-type', kv_type], scratch))
-            target, receipt = start([*args.arm, ids, COUNT, kv_type, path], scratch, 'neon').split()
-            good = receipt == answer['receipt'] and target == 'neon'
-            failures += not good
-            print(f'{name:<12} {kv_type:<6} {answer["receipt"]} on {answer["stats"]["cpu"]}, {receipt} on {target}'
-                  f'{"" if good else "   FAIL"}', flush=True)
-            seen.add(receipt)
+            for cpu in TARGETS:
+                target, receipt = start([*args.arm, ids, COUNT, kv_type, path], scratch, cpu).split()
+                good = receipt == answer['receipt'] and target == cpu
+                failures += not good
+                print(f'{name:<12} {kv_type:<6} {answer["receipt"]} on {answer["stats"]["cpu"]}, {receipt} on {target}'
+                      f'{"" if good else "   FAIL"}', flush=True)
+            seen.add(answer['receipt'])
     if len(seen) != len(runs):
         sys.exit('FAIL: two of the runs have one receipt')
     return 1 if failures else 0

@@ -69,10 +69,9 @@ TEST(GoldenReceipt, OnEveryCpuTargetLayoutAndThreadCount) {
   for (const Golden& golden : {kGolden[0], kGolden[3], kGolden[4], kGolden[5]}) {
     for (const char* layout : {"dense", "none"})
       EXPECT_EQ(run(golden, {.threads = 3, .prefill_chunk = 13}, layout).receipt, golden.receipt) << layout;
-    for (const char* cpu : {"scalar", "avx2", "avx512", "neon"}) {
-      const tiny::ScopedEnv target("KVASIR_CPU", cpu);
-      if (!choose_cpu_target()) continue;  // this machine lacks it
-      EXPECT_EQ(run(golden, {.threads = 2}, "grow").receipt, golden.receipt) << cpu;
+    for (const CpuTarget target : supported_targets()) {
+      const tiny::ScopedEnv chosen("KVASIR_CPU", cpu_target_name(target));
+      EXPECT_EQ(run(golden, {.threads = 2}, "grow").receipt, golden.receipt) << cpu_target_name(target);
     }
   }
 }
@@ -107,10 +106,10 @@ TEST(GoldenReceipt, QuantisedFilesGiveOneOnEveryCpuTarget) {
   for (const Golden& golden : kGoldenFiles) {
     const auto model = Model::open(quantised(golden, folder));
     ASSERT_TRUE(model) << message_of(model);
-    for (const char* cpu : {"scalar", "avx2", "avx512", "neon"}) {
-      const tiny::ScopedEnv target("KVASIR_CPU", cpu);
-      if (!choose_cpu_target()) continue;
-      EXPECT_EQ(receipt_of(*model), golden.receipt) << golden.model << " " << golden.type << " " << cpu;
+    for (const CpuTarget target : supported_targets()) {
+      const tiny::ScopedEnv chosen("KVASIR_CPU", cpu_target_name(target));
+      EXPECT_EQ(receipt_of(*model), golden.receipt)
+          << golden.model << " " << golden.type << " " << cpu_target_name(target);
     }
   }
 }

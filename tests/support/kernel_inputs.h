@@ -16,21 +16,15 @@
 #include <gtest/gtest.h>
 
 #include "dtype/codec.h"
-#include "math/kernels.h"
+#include "math/targets.h"
 
 namespace kvasir::math_test {
 
 /// The SIMD tables of this CPU, which must equal kScalarKernels.
 inline std::vector<const Kernels*> simd_tables() {
   std::vector<const Kernels*> tables;
-#if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) tables.push_back(&kAvx2Kernels);
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
-      __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vnni"))
-    tables.push_back(&kAvx512Kernels);
-#elif defined(__aarch64__)
-  tables.push_back(&kNeonKernels);
-#endif
+  for (const CpuTarget target : supported_targets())
+    if (target != CpuTarget::scalar) tables.push_back(&kernels_for(target));
   return tables;
 }
 
@@ -104,8 +98,8 @@ class Arranged {
     if (args.tokens > kFewIntegerTokens) return;
     const int64_t parts = args.cols / kActElems;
     for (int t = 0; t < args.tokens; ++t)
-      kernels.arrange(arrangement_of(args.form), args.act + t * parts, parts,
-                      bytes_.data() + t * arranged_bytes(args.cols));
+      kernels.integer.arrange(arrangement_of(args.form), args.act + t * parts, parts,
+                              bytes_.data() + t * arranged_bytes(args.cols));
   }
   const std::byte* data() const { return bytes_.data(); }
 

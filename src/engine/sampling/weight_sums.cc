@@ -10,8 +10,8 @@
 
 #include "base/system.h"
 #include "engine/sampling/float_order.h"
-#include "math/compute.h"
 #include "math/functions_f64.h"
+#include "math/targets.h"
 
 namespace kvasir {
 namespace {

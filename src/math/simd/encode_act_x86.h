@@ -6,7 +6,6 @@
 #include <cstdint>
 
 #include "dtype/operands.h"
-#include "math/simd/kernels_matmul_simd.h"
 
 namespace KVASIR_SIMD_NS {
 namespace {

@@ -1,4 +1,5 @@
-// 16 int32 lanes in two registers, and sums of products of bytes (AVX2). Same API as int16_avx512.h.
+// 16 int32 lanes in two registers, and sums of products of bytes (AVX2, with AVX-VNNI or without). Same API as
+// int16_avx512.h.
 #pragma once
 
 #include <immintrin.h>
@@ -39,16 +40,24 @@ KVASIR_SIMD_FN V16 halves(const Blocks& blocks, int at) {
   return {_mm256_cvtph_ps(eight_halves(blocks, 0, at)), _mm256_cvtph_ps(eight_halves(blocks, 8, at))};
 }
 
+#ifdef __AVXVNNI__
+// Weights are unsigned here: signed ones get 128 added, which the caller takes off again.
+static constexpr bool kSignedWeights = false;
+template <bool kSigned>
+KVASIR_SIMD_FN __m256i add_quads(__m256i acc, __m256i w, __m256i x) {
+  return _mm256_dpbusd_avx_epi32(acc, w, x);
+}
+#else
 // Signed weights stay signed: with 128 added, two products would overflow the 16 bits that they are summed in.
 static constexpr bool kSignedWeights = true;
-
-/// 8 sums of 4 products each. |w| <= 128 and |x| <= 127, so two products fit 16 bits.
+// 8 sums of 4 products each, added to acc. |w| <= 128 and |x| <= 127, so two products fit 16 bits.
 template <bool kSigned>
-KVASIR_SIMD_FN __m256i quads(__m256i w, __m256i x) {
+KVASIR_SIMD_FN __m256i add_quads(__m256i acc, __m256i w, __m256i x) {
   const __m256i pairs =
       kSigned ? _mm256_maddubs_epi16(_mm256_abs_epi8(w), _mm256_sign_epi8(x, w)) : _mm256_maddubs_epi16(w, x);
-  return _mm256_madd_epi16(pairs, _mm256_set1_epi16(1));
+  return _mm256_add_epi32(acc, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
 }
+#endif
 
 /// 64 bytes: 4 of each of 16 rows.
 struct B64 {
@@ -64,7 +73,7 @@ KVASIR_SIMD_FN I16 dot4(I16 acc, B64 w, const int8_t* x) {
   int32_t four;
   std::memcpy(&four, x, sizeof four);
   const __m256i xx = _mm256_set1_epi32(four);
-  return {_mm256_add_epi32(acc.lo, quads<kSigned>(w.lo, xx)), _mm256_add_epi32(acc.hi, quads<kSigned>(w.hi, xx))};
+  return {add_quads<kSigned>(acc.lo, w.lo, xx), add_quads<kSigned>(acc.hi, w.hi, xx)};
 }
 
 // Columns of four rows' words: t[g] holds word g of the four in its lower half, word g + 4 in its upper.

@@ -1,4 +1,5 @@
-// 16 int32 lanes in one register, and sums of products of bytes (AVX-512 VNNI). Same API as int16_avx2.h.
+// 16 int32 lanes in one register, and sums of products of bytes (AVX-512, with VNNI or without). Same API as
+// int16_avx2.h.
 #pragma once
 
 #include <immintrin.h>
@@ -39,8 +40,26 @@ KVASIR_SIMD_FN V16 halves(const Blocks& blocks, int at) {
   return widen_f16(_mm256_set_m128i(eight_halves(blocks, 8, at), eight_halves(blocks, 0, at)));
 }
 
+#ifdef __AVX512VNNI__
 // Weights are unsigned here: signed ones get 128 added, which the caller takes off again.
 static constexpr bool kSignedWeights = false;
+template <bool kSigned>
+KVASIR_SIMD_FN __m512i add_quads(__m512i acc, __m512i w, __m512i x) {
+  return _mm512_dpbusd_epi32(acc, w, x);
+}
+#else
+// Signed weights stay signed: with 128 added, two products would overflow the 16 bits that they are summed in.
+static constexpr bool kSignedWeights = true;
+// 16 sums of 4 products each, added to acc. |w| <= 128 and |x| <= 127, so two products fit 16 bits.
+template <bool kSigned>
+KVASIR_SIMD_FN __m512i add_quads(__m512i acc, __m512i w, __m512i x) {
+  const __m512i pairs =
+      kSigned ? _mm512_maddubs_epi16(_mm512_maskz_abs_epi8(~__mmask64{0}, w),
+                                     _mm512_mask_sub_epi8(x, _mm512_movepi8_mask(w), _mm512_setzero_si512(), x))
+              : _mm512_maddubs_epi16(w, x);
+  return _mm512_add_epi32(acc, _mm512_madd_epi16(pairs, _mm512_set1_epi16(1)));
+}
+#endif
 
 /// 64 bytes: 4 of each of 16 rows.
 struct B64 {
@@ -52,7 +71,7 @@ template <bool kSigned>
 KVASIR_SIMD_FN I16 dot4(I16 acc, B64 w, const int8_t* x) {
   int32_t four;
   std::memcpy(&four, x, sizeof four);
-  return {_mm512_dpbusd_epi32(acc.v, w.v, _mm512_set1_epi32(four))};
+  return {add_quads<kSigned>(acc.v, w.v, _mm512_set1_epi32(four))};
 }
 
 KVASIR_SIMD_FN __m512i two_rows(B32 a, B32 b) {

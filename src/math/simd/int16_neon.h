@@ -1,5 +1,5 @@
-// 16 int32 lanes in four registers, and sums of products of bytes (Armv8-A, without its dot-product extension). Same
-// API as int16_avx2.h.
+// 16 int32 lanes in four registers, and sums of products of bytes (Armv8-A, with its dot-product extension or without).
+// Same API as int16_avx2.h.
 #pragma once
 
 #include <arm_neon.h>
@@ -81,7 +81,11 @@ KVASIR_SIMD_FN B64 load_b64(const uint8_t* p) {
   return {quarter(0), quarter(1), quarter(2), quarter(3)};
 }
 KVASIR_SIMD_FN int32x4_t dot4_quarter(int32x4_t acc, int8x16_t w, int8x8_t x) {
+#ifdef __ARM_FEATURE_DOTPROD
+  return vdotq_lane_s32(acc, w, x, 0);
+#else
   return vpadalq_s16(acc, vpaddq_s16(vmull_s8(vget_low_s8(w), x), vmull_s8(vget_high_s8(w), x)));
+#endif
 }
 /// acc[r] += the 4 products of row r's bytes with x[0..3]. |w| <= 128 and |x| <= 127, so two products fit 16 bits.
 template <bool kSigned>

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "math/simd/kernels_matmul_simd.h"
+#include "math/simd/vec16_common.h"
 
 namespace KVASIR_SIMD_NS {
 namespace {

@@ -9,13 +9,15 @@
 #include "math/kernels.h"
 #include "math/simd/integer_rows_simd.h"
 #include "math/simd/kernels_few_simd.h"
-#include "math/simd/kernels_matmul_simd.h"
 
 namespace KVASIR_SIMD_NS {
 namespace {
 
 using kvasir::ActBlock;
 using kvasir::kActElems;
+using kvasir::kPanelRows;
+using kvasir::MatmulArgs;
+using kvasir::RowForm;
 
 template <class Rows>
 constexpr bool kStaySigned = Rows::kSigned&& kSignedWeights;
@@ -198,7 +200,7 @@ void matmul_integer(const MatmulArgs& a) {
     case RowForm::f32:
     case RowForm::f16:
     case RowForm::bf16:
-      return kvasir::kScalarKernels.matmul_integer(a);
+      return kvasir::kScalarKernels.integer.matmul(a);
   }
 }
 
@@ -221,5 +223,33 @@ void encode_act(const float* x, ActBlock* out, int64_t n) {
   for (int64_t i = 0; i < n; i += kActElems) encode_act_block(x + i, out + i / kActElems);
 }
 
+// ---- measuring --------------------------------------------------------------------------------------------------
+
+// As many chains as a tile has, each with activations of its own, and weights that change: what repeats is computed
+// once.
+double int8_ops(int64_t rounds) {
+  constexpr int kChains = kIntegerTokensWide * kIntegerVectors;
+  alignas(64) uint8_t bytes[2 * 64] = {1, 2, 3};
+  int8_t x[4 * kChains];
+  for (int i = 0; i < 4 * kChains; ++i) x[i] = static_cast<int8_t>(i % 7 - 3);
+  I16 acc[kChains];
+  KVASIR_UNROLL
+  for (int i = 0; i < kChains; ++i) acc[i] = set1_i(i);
+  for (int64_t r = 0; r < rounds; ++r) {
+    const B64 w = load_b64(bytes + 64 * (r & 1));
+    KVASIR_UNROLL
+    for (int i = 0; i < kChains; ++i) acc[i] = dot4<kSignedWeights>(acc[i], w, x + 4 * i);
+  }
+  I16 sum = set1_i(0);
+  KVASIR_UNROLL
+  for (int i = 0; i < kChains; ++i) sum = sum + acc[i];
+  int32_t lanes[16];
+  store_i(lanes, sum);
+  return lanes[1] != 123 ? static_cast<double>(rounds) * kChains * 128 : 0;
+}
+
 }  // namespace
+
+constexpr kvasir::IntegerKernels make_integer_kernels() { return {matmul_integer, encode_act, arrange, int8_ops}; }
+
 }  // namespace KVASIR_SIMD_NS

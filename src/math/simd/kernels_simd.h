@@ -121,24 +121,6 @@ double fma_flops(int64_t rounds) {
   return lanes[0] != 123.0f ? static_cast<double>(rounds) * kChains * 32 : 0;  // reads the result, so it is computed
 }
 
-double int8_ops(int64_t rounds) {
-  constexpr int kChains = 16;
-  alignas(64) uint8_t bytes[64] = {1, 2, 3};
-  const int8_t x[4] = {1, -1, 1, 0};
-  const B64 w = load_b64(bytes);
-  I16 acc[kChains];
-  KVASIR_UNROLL
-  for (int i = 0; i < kChains; ++i) acc[i] = set1_i(i);
-  for (int64_t r = 0; r < rounds; ++r) KVASIR_UNROLL
-  for (int i = 0; i < kChains; ++i) acc[i] = dot4<kSignedWeights>(acc[i], w, x);
-  I16 sum = set1_i(0);
-  KVASIR_UNROLL
-  for (int i = 0; i < kChains; ++i) sum = sum + acc[i];
-  int32_t lanes[16];
-  store_i(lanes, sum);
-  return lanes[1] != 123 ? static_cast<double>(rounds) * kChains * 128 : 0;
-}
-
 // Several streams at once: a core's reads are found ahead page by page.
 float read_all(const float* x, int64_t n) {
   constexpr int kStreams = 4;
@@ -155,8 +137,14 @@ float read_all(const float* x, int64_t n) {
 }  // namespace
 
 constexpr kvasir::Kernels make_kernels(const char* name) {
-  return {name,     matmul,     matmul_integer, encode_act, arrange, attend,       attend_tile, merge_tiles, rope,
-          rms_norm, layer_norm, silu_mul,       gelu,       add,     weigh_logits, fma_flops,   int8_ops,    read_all};
+  return {name,         make_integer_kernels(),
+          matmul,       attend,
+          attend_tile,  merge_tiles,
+          rope,         rms_norm,
+          layer_norm,   silu_mul,
+          gelu,         add,
+          weigh_logits, fma_flops,
+          read_all};
 }
 
 }  // namespace KVASIR_SIMD_NS

@@ -27,7 +27,7 @@ KVASIR_SIMD_FN Bytes operator|(Bytes a, Bytes b) { return {_mm256_or_si256(a.v, 
 KVASIR_SIMD_FN Bytes low4(Bytes x) { return x & set1_bytes(15); }
 KVASIR_SIMD_FN Bytes high4(Bytes x) { return low4(Bytes{_mm256_srli_epi16(x.v, 4)}); }
 /// Signed bytes as products take them: plus 128 where kSignedWeights is false.
-KVASIR_SIMD_FN Bytes as_weights(Bytes x) { return x; }
+KVASIR_SIMD_FN Bytes as_weights(Bytes x) { return kSignedWeights ? x : Bytes{plus128(B32{x.v}).v}; }
 /// The 16 bytes at p for every piece of both rows.
 KVASIR_SIMD_FN Bytes everywhere(const void* p) {
   return {_mm256_broadcastsi128_si256(_mm_loadu_si128(static_cast<const __m128i*>(p)))};
@@ -67,8 +67,7 @@ KVASIR_SIMD_FN Bytes bit_pair(Bytes x) {
 
 // ---- products: unsigned weights of kBits bits, signed activations; weights of 8 bits are signed too --------------
 
-/// Sums of products in a lane, not yet one sum. |x| <= 127, so two products of 7 bits fit a half word, and four of 5
-/// bits; of weights of 8 bits only two do, and these are widened at once.
+/// Sums of products in a lane, not yet one sum.
 template <int kBits>
 struct Products {
   __m256i v;
@@ -77,17 +76,27 @@ template <int kBits>
 KVASIR_SIMD_FN Products<kBits> no_products() {
   return {_mm256_setzero_si256()};
 }
+
+#ifdef __AVXVNNI__
+// Words: sums are widened as they are made.
+template <int kBits>
+static constexpr bool kHalfWords = false;
+#else
+// |x| <= 127, so two products of 7 bits fit a half word, and four of 5 bits; of weights of 8 bits only two do, and
+// these are widened at once.
+template <int kBits>
+static constexpr bool kHalfWords = kBits != 8;
+#endif
+
 template <int kBits>
 KVASIR_SIMD_FN Products<kBits> add_products(Products<kBits> sum, Bytes w, Bytes x) {
-  if constexpr (kBits == 8)
-    return {_mm256_add_epi32(sum.v, quads<true>(w.v, x.v))};
-  else
-    return {_mm256_add_epi16(sum.v, _mm256_maddubs_epi16(w.v, x.v))};
+  if constexpr (kHalfWords<kBits>) return {_mm256_add_epi16(sum.v, _mm256_maddubs_epi16(w.v, x.v))};
+  return {add_quads<kBits == 8>(sum.v, w.v, x.v)};
 }
 template <int kBits>
 KVASIR_SIMD_FN __m256i as_words(Products<kBits> x) {
-  if constexpr (kBits == 8) return x.v;
-  return _mm256_madd_epi16(x.v, _mm256_set1_epi16(1));
+  if constexpr (kHalfWords<kBits>) return _mm256_madd_epi16(x.v, _mm256_set1_epi16(1));
+  return x.v;
 }
 
 // For weights of 4 bits. Each half word is a sum of four products, and four such sums still fit one.
@@ -102,7 +111,7 @@ KVASIR_SIMD_FN Words sum_rows_of_halves(__m256i a, __m256i b, __m256i c, __m256i
 /// From registers of rows 0 and 4, 1 and 5, 2 and 6, 3 and 7: each row's sum of products, in the rows' order.
 template <int kBits>
 KVASIR_SIMD_FN Words sum_rows(const Products<kBits>* rows) {
-  if constexpr (kBits == 4) return sum_rows_of_halves(rows[0].v, rows[1].v, rows[2].v, rows[3].v);
+  if constexpr (kBits == 4 && kHalfWords<kBits>) return sum_rows_of_halves(rows[0].v, rows[1].v, rows[2].v, rows[3].v);
   const __m256i a = as_words(rows[0]), b = as_words(rows[1]), c = as_words(rows[2]), d = as_words(rows[3]);
   const __m256i ab = _mm256_add_epi32(_mm256_unpacklo_epi32(a, b), _mm256_unpackhi_epi32(a, b)),
                 cd = _mm256_add_epi32(_mm256_unpacklo_epi32(c, d), _mm256_unpackhi_epi32(c, d));

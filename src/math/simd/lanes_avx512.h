@@ -1,5 +1,5 @@
 // Registers of integer weights: two pieces of 16 bytes of two rows in each, and sums of eight rows' products with them
-// (AVX-512 with VNNI). Same API as lanes_avx2.h.
+// (AVX-512, with VNNI or without). Same API as lanes_avx2.h.
 #pragma once
 
 #include "math/simd/int16_avx512.h"
@@ -28,7 +28,9 @@ KVASIR_SIMD_FN Bytes operator|(Bytes a, Bytes b) { return {_mm512_or_si512(a.v, 
 KVASIR_SIMD_FN Bytes low4(Bytes x) { return x & set1_bytes(15); }
 KVASIR_SIMD_FN Bytes high4(Bytes x) { return low4(Bytes{_mm512_maskz_srli_epi16(~__mmask32{0}, x.v, 4)}); }
 /// Signed bytes as products take them: plus 128 where kSignedWeights is false.
-KVASIR_SIMD_FN Bytes as_weights(Bytes x) { return {_mm512_xor_si512(x.v, set1_bytes(128).v)}; }
+KVASIR_SIMD_FN Bytes as_weights(Bytes x) {
+  return kSignedWeights ? x : Bytes{_mm512_xor_si512(x.v, set1_bytes(128).v)};
+}
 /// The 16 bytes at p for every piece of both rows.
 KVASIR_SIMD_FN Bytes everywhere(const void* p) {
   return {_mm512_maskz_broadcast_i32x4(kAllLanes, _mm_loadu_si128(static_cast<const __m128i*>(p)))};
@@ -111,9 +113,8 @@ KVASIR_SIMD_FN Bytes bit_pair(Bytes x) {
          set1_bytes(0x30);
 }
 
-// ---- products: unsigned weights of kBits bits, signed activations -----------------------------------------------
+// ---- products: unsigned weights of kBits bits, signed activations; weights of 8 bits as as_weights() has them -----
 
-#ifdef __AVX512VNNI__
 /// Sums of products in a lane, not yet one sum.
 template <int kBits>
 struct Products {
@@ -123,17 +124,28 @@ template <int kBits>
 KVASIR_SIMD_FN Products<kBits> no_products() {
   return {_mm512_setzero_si512()};
 }
+
+#ifdef __AVX512VNNI__
+// Words: sums are widened as they are made.
+template <int kBits>
+static constexpr bool kHalfWords = false;
+#else
+// |x| <= 127, so two products of 7 bits fit a half word, and four of 5 bits; of weights of 8 bits only two do, and
+// these are widened at once.
+template <int kBits>
+static constexpr bool kHalfWords = kBits != 8;
+#endif
+
 template <int kBits>
 KVASIR_SIMD_FN Products<kBits> add_products(Products<kBits> sum, Bytes w, Bytes x) {
-  return {_mm512_dpbusd_epi32(sum.v, w.v, x.v)};
+  if constexpr (kHalfWords<kBits>) return {_mm512_add_epi16(sum.v, _mm512_maddubs_epi16(w.v, x.v))};
+  return {add_quads<kBits == 8>(sum.v, w.v, x.v)};
 }
 template <int kBits>
 KVASIR_SIMD_FN __m512i as_words(Products<kBits> x) {
+  if constexpr (kHalfWords<kBits>) return _mm512_madd_epi16(x.v, _mm512_set1_epi16(1));
   return x.v;
 }
-#else
-#error "AVX-512 without VNNI has no products of bytes here"
-#endif
 
 /// From registers of rows 0 and 4, 1 and 5, 2 and 6, 3 and 7: each row's sums of products, in the rows' order.
 template <int kBits>
