@@ -1,6 +1,6 @@
 // bf16: the upper half of an f32. Decoding is exact; encoding rounds to nearest even in integers, denormals kept.
 #include <bit>
-#include <cmath>
+#include <cstdint>
 
 #include "dtype/codec.h"
 #include "dtype/two_bytes.h"
@@ -10,12 +10,11 @@ namespace {
 
 float widen(uint16_t h) { return std::bit_cast<float>(static_cast<uint32_t>(h) << 16); }
 
-uint16_t narrow(float x, int64_t* saturated) {
-  const uint32_t bits = std::bit_cast<uint32_t>(x);
-  if (std::isnan(x)) return static_cast<uint16_t>((bits >> 16) | 0x40u);
-  const auto h = static_cast<uint16_t>((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
-  *saturated += (h & 0x7fffu) == 0x7f80u && std::isfinite(x);
-  return h;
+uint16_t narrow(float x, uint32_t* saturated) {
+  const uint32_t bits = std::bit_cast<uint32_t>(x), magnitude = bits & 0x7fffffffu;
+  const uint32_t rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
+  *saturated += where((rounded & 0x7fffu) == 0x7f80u) & where(magnitude < 0x7f800000u) & 1u;
+  return static_cast<uint16_t>(choose(where(magnitude > 0x7f800000u), (bits >> 16) | 0x40u, rounded));
 }
 
 using Rows = TwoByteRows<widen, narrow>;

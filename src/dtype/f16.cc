@@ -1,6 +1,6 @@
 // f16: IEEE binary16. Decoding is exact; encoding rounds to nearest even, saturates at +-65504 and counts it.
 #include <bit>
-#include <cmath>
+#include <cstdint>
 
 #include "dtype/codec.h"
 #include "dtype/two_bytes.h"
@@ -8,7 +8,7 @@
 namespace kvasir {
 namespace {
 
-constexpr float kMaxF16 = 65504.0f;
+constexpr uint32_t kMaxF16Bits = std::bit_cast<uint32_t>(65504.0f);
 
 float widen(uint16_t h) {
   const uint32_t sign = static_cast<uint32_t>(h & 0x8000u) << 16;
@@ -24,24 +24,16 @@ float widen(uint16_t h) {
   return std::bit_cast<float>(sign | ((exponent + 112) << 23) | (mantissa << 13));
 }
 
-uint16_t from_f32(float x) {
-  const uint32_t bits = std::bit_cast<uint32_t>(x);
-  const uint32_t sign = (bits >> 16) & 0x8000u;
-  if (std::isnan(x)) return static_cast<uint16_t>(sign | 0x7e00u);
-  const float a = std::fabs(x);
-  if (a < 0x1p-14f) {  // denormal: the float's own rounding at 2^-24 steps
-    const float steps = (a * 0x1p24f + 0x1p23f) - 0x1p23f;
-    return static_cast<uint16_t>(sign | static_cast<uint32_t>(steps));
-  }
-  const uint32_t abs_bits = bits & 0x7fffffffu;
-  const uint32_t rounded = abs_bits + 0xfffu + ((abs_bits >> 13) & 1u);
-  return static_cast<uint16_t>(sign | ((rounded - (112u << 23)) >> 13));
-}
-
-uint16_t narrow(float x, int64_t* saturated) {
-  if (!(std::fabs(x) > kMaxF16)) return from_f32(x);
-  ++*saturated;
-  return from_f32(std::copysign(kMaxF16, x));
+uint16_t narrow(float x, uint32_t* saturated) {
+  const uint32_t bits = std::bit_cast<uint32_t>(x), magnitude = bits & 0x7fffffffu;
+  const Mask over = where(magnitude > kMaxF16Bits), nan = where(magnitude > 0x7f800000u);
+  *saturated += over & ~nan & 1u;
+  const uint32_t m = choose(over, kMaxF16Bits, magnitude);
+  const uint32_t normal = (m + 0xfffu + ((m >> 13) & 1u) - (112u << 23)) >> 13;
+  // A denormal has the steps of floats at 0.5, whose own rounding does it.
+  const uint32_t denormal = std::bit_cast<uint32_t>(std::bit_cast<float>(m) + 0.5f) - 0x3f000000u;
+  const uint32_t finite = choose(where(m < 0x38800000u), denormal, normal);
+  return static_cast<uint16_t>(((bits >> 16) & 0x8000u) | choose(nan, 0x7e00u, finite));
 }
 
 using Rows = TwoByteRows<widen, narrow>;

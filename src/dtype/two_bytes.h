@@ -1,6 +1,7 @@
 // Rows of 16-bit floats: what f16 and bf16 share once each has said how one value is widened and narrowed.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -9,8 +10,13 @@
 
 namespace kvasir {
 
+/// All bits or none. With masks instead of branches the compiler makes vectors of a loop over narrow().
+using Mask = uint32_t;
+constexpr Mask where(bool condition) { return 0u - static_cast<uint32_t>(condition); }
+constexpr uint32_t choose(Mask mask, uint32_t yes, uint32_t no) { return (yes & mask) | (no & ~mask); }
+
 /// kWiden is exact; kNarrow rounds and adds 1 to *saturated when the type cannot hold the value.
-template <float (*kWiden)(uint16_t), uint16_t (*kNarrow)(float, int64_t* saturated)>
+template <float (*kWiden)(uint16_t), uint16_t (*kNarrow)(float, uint32_t* saturated)>
 struct TwoByteRows {
   static float at(const std::byte* row, int64_t i) {
     uint16_t h;
@@ -18,10 +24,16 @@ struct TwoByteRows {
     return kWiden(h);
   }
   static int64_t encode(const float* src, std::byte* dst, int64_t n) {
+    constexpr int64_t kRun = int64_t{1} << 30;  // counted in 32 bits
     int64_t saturated = 0;
+    for (; n > 0; src += kRun, dst += 2 * kRun, n -= kRun) saturated += encode_run(src, dst, std::min(n, kRun));
+    return saturated;
+  }
+  static uint32_t encode_run(const float* src, std::byte* dst, int64_t n) {
+    uint32_t saturated = 0;
     for (int64_t i = 0; i < n; ++i) {
       const uint16_t h = kNarrow(src[i], &saturated);
-      std::memcpy(dst + static_cast<size_t>(i) * sizeof h, &h, sizeof h);
+      std::memcpy(dst + 2 * i, &h, sizeof h);
     }
     return saturated;
   }
