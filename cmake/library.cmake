@@ -4,6 +4,10 @@ list(FILTER sources EXCLUDE REGEX "_test\\.cc$|/src/cli/")
 
 # Sanitizers take minutes for such a file with all its loops unrolled.
 set(kernels_level -O3)
+# A tile's products are summed as they come, in registers: g++ would compute all of them first and spill them.
+if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
+  set(kernels_level "-O3 -fno-tree-reassoc -fno-tree-ter")
+endif()
 if(CMAKE_CXX_FLAGS MATCHES "-fsanitize")
   set(kernels_level -O1)
 endif()

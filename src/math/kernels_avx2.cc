@@ -1,4 +1,4 @@
-// The AVX2 table: V16 is two 8-lane registers, so tiles are small.
+// The AVX2 table: V16 is two 8-lane registers, so a tile's sums take one register's lanes after the other's.
 #if defined(__x86_64__)
 
 #define KVASIR_SIMD_NS kvasir::avx2
@@ -6,7 +6,7 @@
 
 namespace KVASIR_SIMD_NS {
 constexpr int kFewRows1 = 4, kFewRows2 = 3, kFewRows3 = 2, kFewRows4 = 1;
-constexpr int kTileRows = 2, kTileTokens = 3;
+constexpr int kTileRows = 4, kTileTokens = 3;
 constexpr int kScoreVectors = 1;
 constexpr int kDoubleLanes = 4;
 constexpr int kIntegerTokens = 4, kIntegerTokensWide = 4, kIntegerVectors = 1;

@@ -6,7 +6,7 @@
 
 namespace KVASIR_SIMD_NS {
 constexpr int kFewRows1 = 4, kFewRows2 = 2, kFewRows3 = 1, kFewRows4 = 1;
-constexpr int kTileRows = 2, kTileTokens = 2;
+constexpr int kTileRows = 4, kTileTokens = 6;
 constexpr int kScoreVectors = 1;
 constexpr int kDoubleLanes = 2;
 constexpr int kIntegerTokens = 2, kIntegerTokensWide = 2, kIntegerVectors = 1;

@@ -76,6 +76,60 @@ KVASIR_SIMD_FN I16 dot4(I16 acc, B64 w, const int8_t* x) {
   return {add_quads<kSigned>(acc.lo, w.lo, xx), add_quads<kSigned>(acc.hi, w.hi, xx)};
 }
 
+#ifdef __AVXVNNI__
+/// Sums of products of weights of kBits bits with kFit<kBits> times four activations, before they are words.
+template <int kBits>
+struct Sums {
+  I16 v;
+};
+template <int kBits>
+static constexpr int kFit = 8;
+template <int kBits>
+KVASIR_SIMD_FN Sums<kBits> begin_sums(I16 words) {
+  return {words};
+}
+template <int kBits>
+KVASIR_SIMD_FN Sums<kBits> add_four(Sums<kBits> sums, B64 w, const int8_t* x) {
+  return {dot4 < kBits == 8 && kSignedWeights > (sums.v, w, x)};
+}
+template <int kBits>
+KVASIR_SIMD_FN I16 end_sums(I16, Sums<kBits> sums) {
+  return sums.v;
+}
+#else
+/// Sums of products of weights of kBits bits with kFit<kBits> times four activations, before they are words: half
+/// words, in which products of |x| <= 127 fit two by two, more of them where weights are small.
+template <int kBits>
+struct Sums {
+  __m256i lo, hi;
+};
+template <int kBits>
+static constexpr int kFit = kBits == 4   ? 8
+                            : kBits == 5 ? 4
+                            : kBits <= 7 ? 2
+                                         : 1;
+template <int kBits>
+KVASIR_SIMD_FN Sums<kBits> begin_sums(I16 words) {
+  if constexpr (kBits == 8) return {words.lo, words.hi};
+  return {_mm256_setzero_si256(), _mm256_setzero_si256()};
+}
+template <int kBits>
+KVASIR_SIMD_FN Sums<kBits> add_four(Sums<kBits> sums, B64 w, const int8_t* x) {
+  int32_t four;
+  std::memcpy(&four, x, sizeof four);
+  const __m256i xx = _mm256_set1_epi32(four);
+  if constexpr (kBits == 8) return {add_quads<true>(sums.lo, w.lo, xx), add_quads<true>(sums.hi, w.hi, xx)};
+  return {_mm256_add_epi16(sums.lo, _mm256_maddubs_epi16(w.lo, xx)),
+          _mm256_add_epi16(sums.hi, _mm256_maddubs_epi16(w.hi, xx))};
+}
+template <int kBits>
+KVASIR_SIMD_FN I16 end_sums(I16 words, Sums<kBits> sums) {
+  if constexpr (kBits == 8) return {sums.lo, sums.hi};
+  const __m256i ones = _mm256_set1_epi16(1);
+  return words + I16{_mm256_madd_epi16(sums.lo, ones), _mm256_madd_epi16(sums.hi, ones)};
+}
+#endif
+
 // Columns of four rows' words: t[g] holds word g of the four in its lower half, word g + 4 in its upper.
 KVASIR_SIMD_FN void four_rows(const B32* w, __m256i* t) {
   const __m256i lo0 = _mm256_unpacklo_epi32(w[0].v, w[1].v), hi0 = _mm256_unpackhi_epi32(w[0].v, w[1].v),

@@ -74,6 +74,56 @@ KVASIR_SIMD_FN I16 dot4(I16 acc, B64 w, const int8_t* x) {
   return {add_quads<kSigned>(acc.v, w.v, _mm512_set1_epi32(four))};
 }
 
+#ifdef __AVX512VNNI__
+/// Sums of products of weights of kBits bits with kFit<kBits> times four activations, before they are words.
+template <int kBits>
+struct Sums {
+  I16 v;
+};
+template <int kBits>
+static constexpr int kFit = 8;
+template <int kBits>
+KVASIR_SIMD_FN Sums<kBits> begin_sums(I16 words) {
+  return {words};
+}
+template <int kBits>
+KVASIR_SIMD_FN Sums<kBits> add_four(Sums<kBits> sums, B64 w, const int8_t* x) {
+  return {dot4 < kBits == 8 && kSignedWeights > (sums.v, w, x)};
+}
+template <int kBits>
+KVASIR_SIMD_FN I16 end_sums(I16, Sums<kBits> sums) {
+  return sums.v;
+}
+#else
+/// Sums of products of weights of kBits bits with kFit<kBits> times four activations, before they are words: half
+/// words, in which products of |x| <= 127 fit two by two, more of them where weights are small.
+template <int kBits>
+struct Sums {
+  __m512i v;
+};
+template <int kBits>
+static constexpr int kFit = kBits == 4   ? 8
+                            : kBits == 5 ? 4
+                            : kBits <= 7 ? 2
+                                         : 1;
+template <int kBits>
+KVASIR_SIMD_FN Sums<kBits> begin_sums(I16 words) {
+  return {kBits == 8 ? words.v : _mm512_setzero_si512()};
+}
+template <int kBits>
+KVASIR_SIMD_FN Sums<kBits> add_four(Sums<kBits> sums, B64 w, const int8_t* x) {
+  if constexpr (kBits == 8) return {dot4<true>(I16{sums.v}, w, x).v};
+  int32_t four;
+  std::memcpy(&four, x, sizeof four);
+  return {_mm512_add_epi16(sums.v, _mm512_maddubs_epi16(w.v, _mm512_set1_epi32(four)))};
+}
+template <int kBits>
+KVASIR_SIMD_FN I16 end_sums(I16 words, Sums<kBits> sums) {
+  if constexpr (kBits == 8) return {sums.v};
+  return words + I16{_mm512_madd_epi16(sums.v, _mm512_set1_epi16(1))};
+}
+#endif
+
 KVASIR_SIMD_FN __m512i two_rows(B32 a, B32 b) {
   return _mm512_maskz_inserti64x4(0xff, _mm512_castsi256_si512(a.v), b.v, 1);
 }

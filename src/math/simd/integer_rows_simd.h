@@ -29,11 +29,11 @@ inline I16 words(const Blocks& blocks, int at) {
   return load_i(w);
 }
 
-// Each type: kBytes of a block, its kParts; kMid, what its numbers are too large by; kSigned, whether they are signed
-// bytes; kOffsets and kHalves, which members of Scales are used.
+// Each type: kBytes of a block, its kParts; kBits of a number, kMid, what its numbers are too large by; kSigned,
+// whether they are signed bytes; kOffsets and kHalves, which members of Scales are used.
 
 struct RowsQ8_0 {
-  static constexpr int kBytes = 34, kParts = 1, kMid = 0;
+  static constexpr int kBytes = 34, kParts = 1, kMid = 0, kBits = 8;
   static constexpr bool kSigned = true, kOffsets = false, kHalves = false;
   static inline B32 load(const std::byte* block, int) { return load_b32(block + 2); }
   static inline void scales(const Blocks& blocks, Scales& s) { store(s.scale[0], halves(blocks, 0)); }
@@ -49,8 +49,9 @@ inline B32 load_small(const std::byte* packed) {
 }
 
 // q4_0, q5_0
-template <int kBits>
+template <int kStored>
 struct RowsCentered {
+  static constexpr int kBits = kStored;
   static constexpr int kBytes = kBits == 4 ? 18 : 22, kParts = 1, kMid = 1 << (kBits - 1);
   static constexpr bool kSigned = false, kOffsets = false, kHalves = false;
   static inline B32 load(const std::byte* block, int) { return load_small<kBits>(block + 2); }
@@ -58,8 +59,9 @@ struct RowsCentered {
 };
 
 // q4_1, q5_1
-template <int kBits>
+template <int kStored>
 struct RowsRanged {
+  static constexpr int kBits = kStored;
   static constexpr int kBytes = kBits == 4 ? 20 : 24, kParts = 1, kMid = 0;
   static constexpr bool kSigned = false, kOffsets = true, kHalves = false;
   static inline B32 load(const std::byte* block, int) { return load_small<kBits>(block + 4); }
@@ -71,8 +73,9 @@ struct RowsRanged {
 
 // q4_k, q5_k: d, dmin, 12 bytes with 8 scales and 8 minimums of 6 bits, with five bits the 32 bytes of the fifth ones,
 // 128 bytes of nibbles, two parts in each 32.
-template <int kBits>
+template <int kStored>
 struct RowsAffineK {
+  static constexpr int kBits = kStored;
   static constexpr int kNibbles = kBits == 4 ? 16 : 48, kBytes = kNibbles + 128, kParts = 8, kMid = 0;
   static constexpr bool kSigned = false, kOffsets = true, kHalves = false;
   static inline B32 load(const std::byte* block, int part) {
@@ -102,7 +105,7 @@ struct RowsAffineK {
 
 // 128 bytes of low nibbles, 64 of pairs of high bits, 16 signed scales of 16 elements each, d.
 struct RowsQ6K {
-  static constexpr int kBytes = 210, kParts = 8, kMid = 32;
+  static constexpr int kBytes = 210, kParts = 8, kMid = 32, kBits = 6;
   static constexpr bool kSigned = false, kOffsets = false, kHalves = true;
   static inline B32 load(const std::byte* block, int part) {
     const int half = part / 4, quarter = part % 4;

@@ -20,8 +20,6 @@ using kvasir::MatmulArgs;
 using kvasir::RowForm;
 
 template <class Rows>
-constexpr bool kStaySigned = Rows::kSigned&& kSignedWeights;
-template <class Rows>
 constexpr int kOver = Rows::kSigned ? (kSignedWeights ? 0 : 128) : Rows::kMid;  // what every byte is too large by
 
 template <class Rows>
@@ -86,19 +84,30 @@ void fill_panel(const MatmulArgs& a, int64_t row, PanelPart* panel) {
   }
 }
 
-/// sums[v][c] += the products of groups from..to-1 of V panels' parts with each token's block.
+/// sums[v][c] += the products of groups from.. of V panels' parts with each token's block, as many as fit.
 template <class Rows, int C, int V>
-inline void add_groups(const PanelPart* const* p, const ActBlock* x, int64_t stride, int from, I16* sums) {
+inline void add_fitting(const PanelPart* const* p, const ActBlock* x, int64_t stride, int from, int n, I16* sums) {
+  Sums<Rows::kBits> s[V * C];
   KVASIR_UNROLL
-  for (int g = from; g < from + (Rows::kHalves ? 4 : 8); ++g) {
+  for (int i = 0; i < V * C; ++i) s[i] = begin_sums<Rows::kBits>(sums[i]);
+  KVASIR_UNROLL
+  for (int g = from; g < from + n; ++g) {
     B64 w[V];
     KVASIR_UNROLL
     for (int v = 0; v < V; ++v) w[v] = load_b64(p[v]->w[g]);
     KVASIR_UNROLL
     for (int c = 0; c < C; ++c) KVASIR_UNROLL
-    for (int v = 0; v < V; ++v)
-      sums[v * C + c] = dot4<kStaySigned<Rows>>(sums[v * C + c], w[v], x[c * stride].q + 4 * g);
+    for (int v = 0; v < V; ++v) s[v * C + c] = add_four(s[v * C + c], w[v], x[c * stride].q + 4 * g);
   }
+  KVASIR_UNROLL
+  for (int i = 0; i < V * C; ++i) sums[i] = end_sums(sums[i], s[i]);
+}
+/// The same of all groups of a part, or of half of it.
+template <class Rows, int C, int V>
+inline void add_groups(const PanelPart* const* p, const ActBlock* x, int64_t stride, int from, I16* sums) {
+  constexpr int kGroups = Rows::kHalves ? 4 : 8, kAtOnce = kFit<Rows::kBits> < kGroups ? kFit<Rows::kBits> : kGroups;
+  KVASIR_UNROLL
+  for (int g = from; g < from + kGroups; g += kAtOnce) add_fitting<Rows, C, V>(p, x, stride, g, kAtOnce, sums);
 }
 
 /// The exact sums of products of one part.
@@ -123,7 +132,7 @@ inline void part_sums(const PanelPart* const* p, const ActBlock* x, int64_t stri
 
 // C tokens by V panels of 16 rows, `stride` parts apart.
 template <class Rows, int C, int V>
-inline void panel_tokens(const MatmulArgs& a, const PanelPart* panel, int64_t row, int n, int token) {
+inline void integer_tokens(const MatmulArgs& a, const PanelPart* panel, int64_t row, int n, int token) {
   const int64_t acts = a.cols / kActElems;
   const ActBlock* x = a.act + token * acts;
   V16 acc[V * C];
@@ -149,8 +158,12 @@ inline void panel_tokens(const MatmulArgs& a, const PanelPart* panel, int64_t ro
 template <class Rows, int C, int V>
 inline void all_tokens(const MatmulArgs& a, const PanelPart* panel, int64_t row, int n) {
   int t = 0;
-  for (; t + C <= a.tokens; t += C) panel_tokens<Rows, C, V>(a, panel, row, n, t);
-  for (; t < a.tokens; ++t) panel_tokens<Rows, 1, V>(a, panel, row, n, t);
+  for (; t + C <= a.tokens; t += C) integer_tokens<Rows, C, V>(a, panel, row, n, t);
+  if constexpr (C > 4)
+    for (; t + 4 <= a.tokens; t += 4) integer_tokens<Rows, 4, V>(a, panel, row, n, t);
+  if constexpr (C > 2)
+    for (; t + 2 <= a.tokens; t += 2) integer_tokens<Rows, 2, V>(a, panel, row, n, t);
+  for (; t < a.tokens; ++t) integer_tokens<Rows, 1, V>(a, panel, row, n, t);
 }
 
 template <class Rows>

@@ -204,26 +204,78 @@ void widen_columns(const MatmulArgs& a, int64_t row, int n) {
   }
 }
 
+// The whole sixteens of k columns for R panel rows by C tokens, one register of lanes after the other: their sums fill
+// the registers, where those of all sixteen lanes would spill. sums[r * C + c].
+template <int R, int C>
+inline void panel_sums(const float* w, int64_t w_stride, const float* x, int64_t x_stride, int64_t k, V16* sums) {
+  Reg acc[kRegs * R * C];
+  for (int part = 0; part < kRegs; ++part) {
+    Reg* of_part = acc + part * R * C;
+    Reg a[R * C];
+    KVASIR_UNROLL
+    for (int i = 0; i < R * C; ++i) a[i] = zero_reg();
+    for (int64_t i = part * kRegLanes; i < k / 16 * 16; i += 16) {
+      Reg xv[C];
+      KVASIR_UNROLL
+      for (int c = 0; c < C; ++c) xv[c] = load_reg(x + c * x_stride + i);
+      KVASIR_UNROLL
+      for (int r = 0; r < R; ++r) {
+        const Reg wv = load_reg(w + r * w_stride + i);
+        KVASIR_UNROLL
+        for (int c = 0; c < C; ++c) a[r * C + c] = fma(wv, xv[c], a[r * C + c]);
+      }
+    }
+    KVASIR_UNROLL
+    for (int i = 0; i < R * C; ++i) of_part[i] = a[i];
+  }
+  KVASIR_UNROLL
+  for (int i = 0; i < R * C; ++i) sums[i] = join(acc + i, R * C);
+}
+
+// Panel rows r..r+R-1, which are weight rows from row + r on, by C tokens.
 template <int R, int C>
 inline void panel_tile(const MatmulArgs& a, int64_t row, int r, int token) {
+  const float *w = a.panel + r * a.cols, *x = a.x + token * a.x_stride;
+  V16 sums[R * C];
+  panel_sums<R, C>(w, a.cols, x, a.x_stride, a.cols, sums);
+  const int64_t i = a.cols / 16 * 16;
+  if (const int n = static_cast<int>(a.cols - i); n > 0)
+    for (int j = 0; j < R * C; ++j)
+      sums[j] = fma_n(load_n(w + j / C * a.cols + i, n), load_n(x + j % C * a.x_stride + i, n), sums[j], n);
   float out[R * C];
-  dot_tile<RowsF32, R, C>(bytes_of(a.panel + r * a.cols), static_cast<size_t>(a.cols) * 4, 0, a.x + token * a.x_stride,
-                          a.x_stride, a.cols, out);
+  fold_all<R * C>(sums, out);
   write_tile<R, C>(a, row + r, 1, token, out);
 }
 
+// C tokens over panel rows [from, end), which are weight rows from row + from on.
 template <int C>
-inline void panel_rows(const MatmulArgs& a, int64_t row, int n, int token) {
-  int r = 0;
-  for (; r + kTileRows <= n; r += kTileRows) panel_tile<kTileRows, C>(a, row, r, token);
-  for (; r < n; ++r) panel_tile<1, C>(a, row, r, token);
+inline void panel_rows(const MatmulArgs& a, int64_t row, int from, int end, int token) {
+  int r = from;
+  for (; r + kTileRows <= end; r += kTileRows) panel_tile<kTileRows, C>(a, row, r, token);
+  for (; r < end; ++r) panel_tile<1, C>(a, row, r, token);
 }
 
-// All tokens over panel rows [0, n), which are weight rows [row, row + n).
+inline void panel_tokens(const MatmulArgs& a, int64_t row, int from, int end, int token, int end_token) {
+  int t = token;
+  for (; t + kTileTokens <= end_token; t += kTileTokens) panel_rows<kTileTokens>(a, row, from, end, t);
+  if constexpr (kTileTokens > 4)
+    for (; t + 4 <= end_token; t += 4) panel_rows<4>(a, row, from, end, t);
+  for (; t + 2 <= end_token; t += 2) panel_rows<2>(a, row, from, end, t);
+  for (; t < end_token; ++t) panel_rows<1>(a, row, from, end, t);
+}
+
+// All tokens over panel rows [0, n), which are weight rows [row, row + n): as many tokens as the second level of the
+// cache holds, and of the panel as many rows as the first level does.
 void matmul_panel(const MatmulArgs& a, int64_t row, int n) {
-  int t = 0;
-  for (; t + kTileTokens <= a.tokens; t += kTileTokens) panel_rows<kTileTokens>(a, row, n, t);
-  for (; t < a.tokens; ++t) panel_rows<1>(a, row, n, t);
+  constexpr int64_t kRowsBytes = 24 << 10, kTokensBytes = 384 << 10;
+  const auto fitting = [&](int64_t bytes, int unit) {
+    const int64_t units = bytes / (a.cols * static_cast<int64_t>(sizeof(float)) * unit);
+    return static_cast<int>(units < 1 ? 1 : units) * unit;
+  };
+  const int rows = fitting(kRowsBytes, kTileRows), tokens = fitting(kTokensBytes, kTileTokens);
+  for (int t = 0; t < a.tokens; t += tokens)
+    for (int r = 0; r < n; r += rows)
+      panel_tokens(a, row, r, r + rows < n ? r + rows : n, t, t + tokens < a.tokens ? t + tokens : a.tokens);
 }
 
 template <class Rows>

@@ -104,21 +104,26 @@ void add(float* x, const float* y, int64_t n) {
   map16(x, n, [y](V16 v, int64_t i, int m) { return v + load_n(y + i, m); });
 }
 
-// Independent chains: enough to hide the latency, few enough to stay in registers.
+// As many independent chains as a tile has.
 double fma_flops(int64_t rounds) {
   constexpr int kChains = kTileRows * kTileTokens;
-  V16 acc[kChains];
+  float starts[kChains + 16], lanes[16];
+  for (int i = 0; i < kChains + 16; ++i) starts[i] = 0.1f * static_cast<float>(i);
+  store(lanes, set1(1.0001f));
+  const Reg x = load_reg(lanes);
+  store(lanes, set1(1e-6f));
+  const Reg y = load_reg(lanes);
+  Reg acc[kChains];
   KVASIR_UNROLL
-  for (int i = 0; i < kChains; ++i) acc[i] = set1(0.1f * static_cast<float>(i));
-  const V16 x = set1(1.0001f), y = set1(1e-6f);
+  for (int i = 0; i < kChains; ++i) acc[i] = load_reg(starts + i);
   for (int64_t r = 0; r < rounds; ++r) KVASIR_UNROLL
   for (int i = 0; i < kChains; ++i) acc[i] = fma(acc[i], x, y);
   V16 sum = zero();
   KVASIR_UNROLL
-  for (int i = 0; i < kChains; ++i) sum = sum + acc[i];
-  float lanes[16];
+  for (int i = 0; i < kChains; i += kRegs) sum = sum + join(acc + i, 1);
   store(lanes, sum);
-  return lanes[0] != 123.0f ? static_cast<double>(rounds) * kChains * 32 : 0;  // reads the result, so it is computed
+  const double operations = static_cast<double>(rounds) * kChains * 2 * kRegLanes;
+  return lanes[0] != 123.0f ? operations : 0;  // reads the result, so it is computed
 }
 
 // Several streams at once: a core's reads are found ahead page by page.

@@ -71,6 +71,17 @@ KVASIR_SIMD_FN V16 operator*(V16 a, V16 b) { return {_mm256_mul_ps(a.lo, b.lo), 
 KVASIR_SIMD_FN V16 operator/(V16 a, V16 b) { return {_mm256_div_ps(a.lo, b.lo), _mm256_div_ps(a.hi, b.hi)}; }
 KVASIR_SIMD_FN V16 sqrt(V16 x) { return {_mm256_sqrt_ps(x.lo), _mm256_sqrt_ps(x.hi)}; }
 
+/// One register's lanes: those from kRegLanes * i on are register i of a V16.
+struct Reg {
+  __m256 v;
+};
+static constexpr int kRegs = 2, kRegLanes = 8;
+KVASIR_SIMD_FN Reg zero_reg() { return {_mm256_setzero_ps()}; }
+KVASIR_SIMD_FN Reg load_reg(const float* p) { return {_mm256_loadu_ps(p)}; }
+KVASIR_SIMD_FN Reg fma(Reg a, Reg b, Reg c) { return {_mm256_fmadd_ps(a.v, b.v, c.v)}; }
+/// The V16 of the registers at regs[0], regs[stride] ...
+KVASIR_SIMD_FN V16 join(const Reg* regs, int stride) { return {regs[0].v, regs[stride].v}; }
+
 /// a * b + c, rounded once.
 KVASIR_SIMD_FN V16 fma(V16 a, V16 b, V16 c) {
   return {_mm256_fmadd_ps(a.lo, b.lo, c.lo), _mm256_fmadd_ps(a.hi, b.hi, c.hi)};

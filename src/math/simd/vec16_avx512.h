@@ -52,6 +52,14 @@ KVASIR_SIMD_FN V16 operator*(V16 a, V16 b) { return {_mm512_mul_ps(a.v, b.v)}; }
 KVASIR_SIMD_FN V16 operator/(V16 a, V16 b) { return {_mm512_div_ps(a.v, b.v)}; }
 KVASIR_SIMD_FN V16 sqrt(V16 x) { return {_mm512_maskz_sqrt_ps(kAllLanes, x.v)}; }
 
+/// One register's lanes: those from kRegLanes * i on are register i of a V16.
+using Reg = V16;
+static constexpr int kRegs = 1, kRegLanes = 16;
+KVASIR_SIMD_FN Reg zero_reg() { return zero(); }
+KVASIR_SIMD_FN Reg load_reg(const float* p) { return load(p); }
+/// The V16 of the registers at regs[0], regs[stride] ...
+KVASIR_SIMD_FN V16 join(const Reg* regs, int) { return regs[0]; }
+
 /// a * b + c, rounded once.
 KVASIR_SIMD_FN V16 fma(V16 a, V16 b, V16 c) { return {_mm512_fmadd_ps(a.v, b.v, c.v)}; }
 /// fma in the first n lanes; the others keep c, to the bit.

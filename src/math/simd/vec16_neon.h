@@ -77,6 +77,19 @@ KVASIR_SIMD_FN V16 operator/(V16 a, V16 b) {
 }
 KVASIR_SIMD_FN V16 sqrt(V16 x) { return {vsqrtq_f32(x.q0), vsqrtq_f32(x.q1), vsqrtq_f32(x.q2), vsqrtq_f32(x.q3)}; }
 
+/// One register's lanes: those from kRegLanes * i on are register i of a V16.
+struct Reg {
+  float32x4_t v;
+};
+static constexpr int kRegs = 4, kRegLanes = 4;
+KVASIR_SIMD_FN Reg zero_reg() { return {vdupq_n_f32(0)}; }
+KVASIR_SIMD_FN Reg load_reg(const float* p) { return {vld1q_f32(p)}; }
+KVASIR_SIMD_FN Reg fma(Reg a, Reg b, Reg c) { return {vfmaq_f32(c.v, a.v, b.v)}; }
+/// The V16 of the registers at regs[0], regs[stride] ...
+KVASIR_SIMD_FN V16 join(const Reg* regs, int stride) {
+  return {regs[0].v, regs[stride].v, regs[2 * stride].v, regs[3 * stride].v};
+}
+
 /// a * b + c, rounded once.
 KVASIR_SIMD_FN V16 fma(V16 a, V16 b, V16 c) {
   return {vfmaq_f32(c.q0, a.q0, b.q0), vfmaq_f32(c.q1, a.q1, b.q1), vfmaq_f32(c.q2, a.q2, b.q2),
