@@ -63,11 +63,18 @@ struct PanelPart {
   int32_t first[16], second[16];
 };
 
+// Sixteen rows are more streams than a processor follows: each line is asked for so many bytes ahead.
+constexpr int64_t kPanelAhead = 512;
+
 template <class Rows>
 void fill_panel(const MatmulArgs& a, int64_t row, PanelPart* panel) {
   Blocks blocks = blocks_of(a, row);
   Scales s;
-  for (int64_t i = 0; i < a.cols / kActElems; i += Rows::kParts, blocks.base += Rows::kBytes) {
+  const int64_t parts = a.cols / kActElems, bytes = parts / Rows::kParts * Rows::kBytes;
+  int64_t asked = 0, at = 0;
+  for (int64_t i = 0; i < parts; i += Rows::kParts, at += Rows::kBytes, blocks.base += Rows::kBytes) {
+    for (; asked < bytes && asked < at + kPanelAhead; asked += 64) KVASIR_UNROLL
+    for (int r = 0; r < 16; ++r) prefetch(blocks.row(r) + (asked - at));
     Rows::scales(blocks, s);
     for (int part = 0; part < Rows::kParts; ++part, ++panel) {
       B32 w[16];
