@@ -10,9 +10,11 @@
 namespace kvasir {
 namespace {
 
-// A fork of a few-token product has so many chunks a thread, of so many weight bytes at least and at most. More would
-// share more evenly, but memory is read faster in long runs (docs/performance.md).
-constexpr size_t kChunksPerThread = 2, kLeastChunkBytes = size_t{8} << 10, kMostChunkBytes = size_t{1} << 20;
+// A chunk of a few-token product has two thirds of the weight bytes that are left for each thread, but not less than
+// so many bytes: memory is read faster in long runs (docs/performance.md), and the last chunks are short, so that no
+// thread waits long for another.
+constexpr size_t kLeastChunkBytes = size_t{128} << 10;
+constexpr int64_t kChunkRows = 16;  // a chunk of few tokens has a multiple of them
 
 MatmulArgs make_args(const Rows& x, const MatmulJob& job) {
   MatmulArgs args;
@@ -37,22 +39,71 @@ MatmulArgs make_args(const Rows& x, const MatmulJob& job) {
 
 size_t stored_row_bytes(const MatmulJob& job) { return job.w.codec->row_bytes(job.w.cols); }
 
-// Weight bytes in a chunk of a few-token product: as many chunks for each thread.
-size_t chunk_bytes(std::span<const MatmulJob> jobs, int threads) {
-  size_t bytes = 0;
-  for (const MatmulJob& job : jobs) bytes += static_cast<size_t>(job.w.rows) * stored_row_bytes(job);
-  const size_t share = bytes / static_cast<size_t>(threads),
-               chunks = std::max(kChunksPerThread, (share + kMostChunkBytes - 1) / kMostChunkBytes);
-  return std::max(share / chunks + 1, kLeastChunkBytes);
-}
-
 bool has_integers(const MatmulJob& job) { return job.w.codec->act == Act::q8; }
 
-// Output rows per chunk: a panel for many tokens, about `bytes` of weights for few.
-int64_t rows_per_chunk(int tokens, const MatmulJob& job, size_t bytes) {
-  if (tokens > (has_integers(job) ? kFewIntegerTokens : kFewTokens)) return kPanelRows;
-  const auto rows = static_cast<int64_t>(bytes / std::max<size_t>(1, stored_row_bytes(job)));
-  return std::max<int64_t>(16, (rows + 15) / 16 * 16);
+bool is_few(int tokens, const MatmulJob& job) { return tokens <= (has_integers(job) ? kFewIntegerTokens : kFewTokens); }
+
+/// Output rows of one job.
+struct Piece {
+  const MatmulJob* job;
+  int64_t begin, end;
+};
+/// The work of a fork: chunk i is pieces[ends[i - 1]] to pieces[ends[i] - 1].
+struct Chunks {
+  std::vector<Piece> pieces;
+  std::vector<int> ends;
+
+  void close() { ends.push_back(static_cast<int>(pieces.size())); }
+  std::span<const Piece> operator[](int i) const {
+    const auto from = static_cast<size_t>(i == 0 ? 0 : ends[static_cast<size_t>(i) - 1]);
+    return std::span(pieces).subspan(from, static_cast<size_t>(ends[static_cast<size_t>(i)]) - from);
+  }
+};
+
+void add_panels(const MatmulJob& job, Chunks* chunks) {
+  for (int64_t row = 0; row < job.w.rows; row += kPanelRows) {
+    chunks->pieces.push_back({&job, row, std::min(job.w.rows, row + kPanelRows)});
+    chunks->close();
+  }
+}
+
+// Long chunks first, which may go on from one job to the next.
+void add_few(std::span<const MatmulJob* const> jobs, int threads, Chunks* chunks) {
+  size_t left = 0;
+  for (const MatmulJob* job : jobs) left += static_cast<size_t>(job->w.rows) * stored_row_bytes(*job);
+  const auto share = [&] { return std::max(left * 2 / (3 * static_cast<size_t>(threads)), kLeastChunkBytes); };
+  size_t wanted = share();
+  for (const MatmulJob* job : jobs) {
+    const size_t row_bytes = std::max<size_t>(1, stored_row_bytes(*job));
+    for (int64_t row = 0; row < job->w.rows;) {
+      const auto rows = static_cast<int64_t>(wanted / row_bytes) / kChunkRows * kChunkRows + kChunkRows;
+      const Piece piece{job, row, std::min(job->w.rows, row + rows)};
+      const size_t bytes = static_cast<size_t>(piece.end - row) * row_bytes;
+      chunks->pieces.push_back(piece);
+      row = piece.end;
+      left -= bytes;
+      if (bytes < wanted) {
+        wanted -= bytes;
+      } else {
+        chunks->close();
+        wanted = share();
+      }
+    }
+  }
+  if (chunks->ends.empty() || chunks->ends.back() != static_cast<int>(chunks->pieces.size())) chunks->close();
+}
+
+Chunks divide(std::span<const MatmulJob> jobs, int tokens, int threads) {
+  Chunks chunks;
+  std::vector<const MatmulJob*> few;
+  for (const MatmulJob& job : jobs) {
+    if (is_few(tokens, job))
+      few.push_back(&job);
+    else
+      add_panels(job, &chunks);
+  }
+  if (!few.empty()) add_few(few, threads, &chunks);
+  return chunks;
 }
 
 // Puts the outputs of one row in order, group by group.
@@ -67,12 +118,6 @@ void unpair(float* y, int64_t n, int pair_dim) {
     }
   }
 }
-
-struct Share {
-  const MatmulJob* job;
-  int64_t rows_per_chunk;
-  int first_chunk, end_chunk;
-};
 
 }  // namespace
 
@@ -135,25 +180,17 @@ std::byte* Compute::arranged(Arrangement arrangement, const Rows& x) {
 void Compute::matmul(const Rows& x, std::span<const MatmulJob> jobs) {
   if (x.n == 0) return;
   const ActBlock* acts = encode_x(x, jobs);
-  const size_t bytes = chunk_bytes(jobs, threads());
-  std::vector<Share> shares;
-  int chunks = 0;
-  for (const MatmulJob& job : jobs) {
-    const int64_t per_chunk = rows_per_chunk(x.n, job, bytes);
-    const int end = chunks + static_cast<int>((job.w.rows + per_chunk - 1) / per_chunk);
-    shares.push_back(Share{&job, per_chunk, chunks, end});
-    chunks = end;
-  }
-  pool_->run(chunks, [&](int chunk, int worker) {
-    const Share* share = shares.data();
-    while (chunk >= share->end_chunk) ++share;
-    MatmulArgs args = make_args(x, *share->job);
-    args.act = acts;
-    if (acts != nullptr && x.n <= kFewIntegerTokens) args.arranged = arranged(arrangement_of(args.form), x);
-    args.row_begin = (chunk - share->first_chunk) * share->rows_per_chunk;
-    args.row_end = std::min(args.rows, args.row_begin + share->rows_per_chunk);
-    args.panel = scratch(worker);
-    (has_integers(*share->job) ? kernels_->integer.matmul : kernels_->matmul)(args);
+  const Chunks chunks = divide(jobs, x.n, threads());
+  pool_->run(static_cast<int>(chunks.ends.size()), [&](int chunk, int worker) {
+    for (const Piece& piece : chunks[chunk]) {
+      MatmulArgs args = make_args(x, *piece.job);
+      args.act = acts;
+      if (acts != nullptr && x.n <= kFewIntegerTokens) args.arranged = arranged(arrangement_of(args.form), x);
+      args.row_begin = piece.begin;
+      args.row_end = piece.end;
+      args.panel = scratch(worker);
+      (has_integers(*piece.job) ? kernels_->integer.matmul : kernels_->matmul)(args);
+    }
   });
   for (const MatmulJob& job : jobs)
     if (job.w.pair_dim != 0) for_rows(x.n, [&](int t) { unpair(job.y.row(t), job.w.rows, job.w.pair_dim); });

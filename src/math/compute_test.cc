@@ -64,12 +64,15 @@ std::vector<Jobs> mixed_jobs(int tokens, uint64_t seed) {
   odd.add(codec_bf16(), 199, false, random);
   odd.add(codec_bf16(), 99, true, random);
   odd.add(codec_f32(), 300, true, random);
+  odd.add(codec_f32(), 3001, false, random);  // more than a chunk, whose last goes on in the next job
+  odd.add(codec_f16(), 5, false, random);
   Jobs& whole = all.emplace_back(tokens, 256, random);
   whole.add(*find_codec("q8_0"), 33, false, random);
   whole.add(codec_f16(), 65, false, random);
   whole.add(*find_codec("q4_k"), 48, false, random);
   whole.add(codec_f32(), 20, true, random);
   whole.add(*find_codec("q5_1"), 17, false, random);
+  whole.add(*find_codec("q6_k"), 2011, false, random);
   return all;
 }
 
