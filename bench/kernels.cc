@@ -1,10 +1,12 @@
 // A benchmark line for every kernel of every CPU target that this machine has, at the shapes of SmolLM2-135M:
-// operations or bytes a second of one thread, with the weights in the cache or, for one token, far larger than it.
-//   cmake --build build-dev --target kvasir_bench_kernels && build-dev/kvasir_bench_kernels --benchmark_filter=avx512
+// operations or bytes a second of one thread, with the weights in the cache or, for one token, far larger than it at
+// rows of several lengths, where `of_read` is the share of what plain reading of the same memory reaches.
+//   cmake --build build-dev --target kvasir_bench_kernels && build-dev/kvasir_bench_kernels
+//   --benchmark_filter=avx512_vnni/
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
-#include <cstdlib>
+#include <chrono>
 #include <cstring>
 #include <random>
 #include <string>
@@ -19,12 +21,13 @@
 #include "base/buffer.h"
 #include "base/system.h"
 #include "dtype/codec.h"
-#include "math/compute.h"
+#include "math/targets.h"
 
 namespace kvasir {
 namespace {
 
 constexpr int kHidden = 576, kFfn = 1536, kHeadDim = 64, kGroup = 3, kKvHeads = 3;
+constexpr size_t kFarBytes = size_t{128} << 20;  // larger than any cache
 
 std::vector<float> numbers(int64_t n) {
   std::vector<float> out(static_cast<size_t>(n));
@@ -45,10 +48,28 @@ Buffer rows_of(const Codec& codec, int64_t rows, int64_t cols, bool huge = true)
   return out;
 }
 
-// Weights [rows][1536], whole blocks of every type; `rows` decides whether they fit a cache.
-void matmul(benchmark::State& state, const Kernels& kernels, const Codec& codec, int tokens, int64_t rows,
-            bool conv1d = false) {
-  const int64_t cols = kFfn;
+struct MatmulShape {
+  int tokens;
+  int64_t rows = 128, cols = kFfn;  // they decide whether the weights fit a cache
+  bool conv1d = false;
+};
+
+// Bytes a second of plain reading, the best of a few.
+double read_rate(const Kernels& kernels, const Buffer& memory) {
+  double best = 0;
+  for (int i = 0; i < 5; ++i) {
+    const auto start = std::chrono::steady_clock::now();
+    benchmark::DoNotOptimize(
+        kernels.read_all(reinterpret_cast<const float*>(memory.data()), static_cast<int64_t>(memory.bytes() / 4)));
+    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+    best = std::max(best, static_cast<double>(memory.bytes()) / seconds.count());
+  }
+  return best;
+}
+
+// Weights [rows][cols].
+void matmul(benchmark::State& state, const Kernels& kernels, const Codec& codec, const MatmulShape& s) {
+  const auto [tokens, rows, cols, conv1d] = s;
   const Buffer w = conv1d ? rows_of(codec, cols, rows) : rows_of(codec, rows, cols);
   const std::vector<float> x = numbers(cols * tokens);
   std::vector<ActBlock> act(x.size() / kActElems);
@@ -91,6 +112,9 @@ void matmul(benchmark::State& state, const Kernels& kernels, const Codec& codec,
   using benchmark::Counter;
   state.SetBytesProcessed(state.iterations() * static_cast<int64_t>(w.bytes()));
   state.counters["ops"] = Counter(2.0 * static_cast<double>(rows * cols * tokens), Counter::kIsIterationInvariantRate);
+  if (w.bytes() >= kFarBytes)
+    state.counters["of_read"] =
+        Counter(static_cast<double>(w.bytes()) / read_rate(kernels, w), Counter::kIsIterationInvariantRate);
 }
 
 // K and V of one layer, on pages of the size that caches have.
@@ -246,17 +270,19 @@ void register_all(const Kernels& k) {
   const bool slow = std::string_view(k.name) == kScalarKernels.name;
   for (const Codec* codec : codecs())
     for (const int tokens : {1, 4, 128}) {
-      const auto add = [&](const char* where, int64_t rows) {
-        benchmark::RegisterBenchmark(
-            fmt::format("{}/matmul/{}/tokens:{}{}", k.name, codec->name, tokens, where).c_str(),
-            [&k, codec, tokens, rows](benchmark::State& state) { matmul(state, k, *codec, tokens, rows); });
+      const auto add = [&](const std::string& name, const MatmulShape& s) {
+        benchmark::RegisterBenchmark(fmt::format("{}/{}", k.name, name).c_str(),
+                                     [&k, codec, s](benchmark::State& state) { matmul(state, k, *codec, s); });
       };
-      add("", 128);
+      add(fmt::format("matmul/{}/tokens:{}", codec->name, tokens), {tokens});
       if (codec->act == Act::f32)
-        benchmark::RegisterBenchmark(
-            fmt::format("{}/conv1d/{}/tokens:{}", k.name, codec->name, tokens).c_str(),
-            [&k, codec, tokens](benchmark::State& state) { matmul(state, k, *codec, tokens, 128, true); });
-      if (tokens == 1 && !slow) add("/far", 40000);
+        add(fmt::format("conv1d/{}/tokens:{}", codec->name, tokens), {.tokens = tokens, .conv1d = true});
+      if (tokens != 1 || slow) continue;
+      for (const int64_t cols : {576, 2048, 4096, 14336}) {
+        if (cols % codec->block_elems != 0) continue;
+        const auto rows = static_cast<int64_t>(kFarBytes / codec->row_bytes(cols)) / 16 * 16 + 16;
+        add(fmt::format("matmul/{}/tokens:1/far/cols:{}", codec->name, cols), {1, rows, cols});
+      }
     }
   for (const char* type : {"f32", "f16", "bf16", "q8_0", "q4_0"})
     for (const AttendShape& s :
