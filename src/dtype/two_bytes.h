@@ -26,7 +26,7 @@ struct TwoByteRows {
   static int64_t encode(const float* src, std::byte* dst, int64_t n) {
     constexpr int64_t kRun = int64_t{1} << 30;  // counted in 32 bits
     int64_t saturated = 0;
-    for (; n > 0; src += kRun, dst += 2 * kRun, n -= kRun) saturated += encode_run(src, dst, std::min(n, kRun));
+    for (int64_t i = 0; i < n; i += kRun) saturated += encode_run(src + i, dst + 2 * i, std::min(n - i, kRun));
     return saturated;
   }
   static uint32_t encode_run(const float* src, std::byte* dst, int64_t n) {

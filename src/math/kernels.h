@@ -148,11 +148,11 @@ extern const Kernels kScalarKernels;
 #if defined(__x86_64__)
 extern const Kernels kAvx2Kernels;
 extern const Kernels kAvx512Kernels;
-extern const IntegerKernels kAvx2VnniKernels;
-extern const IntegerKernels kAvx512VnniKernels;
+extern const IntegerKernels kAvx2VnniIntegers;
+extern const IntegerKernels kAvx512VnniIntegers;
 #elif defined(__aarch64__)
 extern const Kernels kNeonKernels;
-extern const IntegerKernels kNeonDotprodKernels;
+extern const IntegerKernels kNeonDotprodIntegers;
 #endif
 
 }  // namespace kvasir

@@ -12,7 +12,7 @@ constexpr int kIntegerTokens = 4, kIntegerTokensWide = 4, kIntegerVectors = 1;
 #include "math/simd/kernels_integer_simd.h"
 
 namespace kvasir {
-const IntegerKernels kAvx2VnniKernels = avx2_vnni::make_integer_kernels();
+const IntegerKernels kAvx2VnniIntegers = avx2_vnni::make_integer_kernels();
 }
 
 #endif

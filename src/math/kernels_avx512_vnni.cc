@@ -12,7 +12,7 @@ constexpr int kIntegerTokens = 8, kIntegerTokensWide = 6, kIntegerVectors = 2;
 #include "math/simd/kernels_integer_simd.h"
 
 namespace kvasir {
-const IntegerKernels kAvx512VnniKernels = avx512_vnni::make_integer_kernels();
+const IntegerKernels kAvx512VnniIntegers = avx512_vnni::make_integer_kernels();
 }
 
 #endif

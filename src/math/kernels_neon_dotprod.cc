@@ -12,7 +12,7 @@ constexpr int kIntegerTokens = 2, kIntegerTokensWide = 2, kIntegerVectors = 1;
 #include "math/simd/kernels_integer_simd.h"
 
 namespace kvasir {
-const IntegerKernels kNeonDotprodKernels = neon_dotprod::make_integer_kernels();
+const IntegerKernels kNeonDotprodIntegers = neon_dotprod::make_integer_kernels();
 }
 
 #endif
