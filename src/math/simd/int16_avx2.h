@@ -76,27 +76,36 @@ KVASIR_SIMD_FN I16 dot4(I16 acc, B64 w, const int8_t* x) {
   return {add_quads<kSigned>(acc.lo, w.lo, xx), add_quads<kSigned>(acc.hi, w.hi, xx)};
 }
 
+// Columns of four rows' words: t[g] holds word g of the four in its lower half, word g + 4 in its upper.
+KVASIR_SIMD_FN void four_rows(const B32* w, __m256i* t) {
+  const __m256i lo0 = _mm256_unpacklo_epi32(w[0].v, w[1].v), hi0 = _mm256_unpackhi_epi32(w[0].v, w[1].v),
+                lo1 = _mm256_unpacklo_epi32(w[2].v, w[3].v), hi1 = _mm256_unpackhi_epi32(w[2].v, w[3].v);
+  t[0] = _mm256_unpacklo_epi64(lo0, lo1);
+  t[1] = _mm256_unpackhi_epi64(lo0, lo1);
+  t[2] = _mm256_unpacklo_epi64(hi0, hi1);
+  t[3] = _mm256_unpackhi_epi64(hi0, hi1);
+}
+/// Bytes 4g..4g+3 of row r to out[64 g + 4 r].
+KVASIR_SIMD_FN void interleave(const B32* w, uint8_t* out) {
+  for (int half = 0; half < 2; ++half) {
+    __m256i first[4], last[4];
+    four_rows(w + 8 * half, first);
+    four_rows(w + 8 * half + 4, last);
+    for (int g = 0; g < 4; ++g) {
+      auto* to = reinterpret_cast<__m256i*>(out + 64 * g + 32 * half);
+      _mm256_storeu_si256(to, _mm256_permute2x128_si256(first[g], last[g], 0x20));
+      _mm256_storeu_si256(to + 8, _mm256_permute2x128_si256(first[g], last[g], 0x31));
+    }
+  }
+}
+
+}  // namespace KVASIR_SIMD_NS
+
 #ifdef __AVXVNNI__
-/// Sums of products of weights of kBits bits with kFit<kBits> times four activations, before they are words.
-template <int kBits>
-struct Sums {
-  I16 v;
-};
-template <int kBits>
-static constexpr int kFit = 8;
-template <int kBits>
-KVASIR_SIMD_FN Sums<kBits> begin_sums(I16 words) {
-  return {words};
-}
-template <int kBits>
-KVASIR_SIMD_FN Sums<kBits> add_four(Sums<kBits> sums, B64 w, const int8_t* x) {
-  return {dot4 < kBits == 8 && kSignedWeights > (sums.v, w, x)};
-}
-template <int kBits>
-KVASIR_SIMD_FN I16 end_sums(I16, Sums<kBits> sums) {
-  return sums.v;
-}
+#include "math/simd/word_sums.h"
 #else
+namespace KVASIR_SIMD_NS {
+
 /// Sums of products of weights of kBits bits with kFit<kBits> times four activations, before they are words: half
 /// words, in which products of |x| <= 127 fit two by two, more of them where weights are small.
 template <int kBits>
@@ -128,29 +137,6 @@ KVASIR_SIMD_FN I16 end_sums(I16 words, Sums<kBits> sums) {
   const __m256i ones = _mm256_set1_epi16(1);
   return words + I16{_mm256_madd_epi16(sums.lo, ones), _mm256_madd_epi16(sums.hi, ones)};
 }
-#endif
-
-// Columns of four rows' words: t[g] holds word g of the four in its lower half, word g + 4 in its upper.
-KVASIR_SIMD_FN void four_rows(const B32* w, __m256i* t) {
-  const __m256i lo0 = _mm256_unpacklo_epi32(w[0].v, w[1].v), hi0 = _mm256_unpackhi_epi32(w[0].v, w[1].v),
-                lo1 = _mm256_unpacklo_epi32(w[2].v, w[3].v), hi1 = _mm256_unpackhi_epi32(w[2].v, w[3].v);
-  t[0] = _mm256_unpacklo_epi64(lo0, lo1);
-  t[1] = _mm256_unpackhi_epi64(lo0, lo1);
-  t[2] = _mm256_unpacklo_epi64(hi0, hi1);
-  t[3] = _mm256_unpackhi_epi64(hi0, hi1);
-}
-/// Bytes 4g..4g+3 of row r to out[64 g + 4 r].
-KVASIR_SIMD_FN void interleave(const B32* w, uint8_t* out) {
-  for (int half = 0; half < 2; ++half) {
-    __m256i first[4], last[4];
-    four_rows(w + 8 * half, first);
-    four_rows(w + 8 * half + 4, last);
-    for (int g = 0; g < 4; ++g) {
-      auto* to = reinterpret_cast<__m256i*>(out + 64 * g + 32 * half);
-      _mm256_storeu_si256(to, _mm256_permute2x128_si256(first[g], last[g], 0x20));
-      _mm256_storeu_si256(to + 8, _mm256_permute2x128_si256(first[g], last[g], 0x31));
-    }
-  }
-}
 
 }  // namespace KVASIR_SIMD_NS
+#endif

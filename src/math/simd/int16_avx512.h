@@ -74,27 +74,38 @@ KVASIR_SIMD_FN I16 dot4(I16 acc, B64 w, const int8_t* x) {
   return {add_quads<kSigned>(acc.v, w.v, _mm512_set1_epi32(four))};
 }
 
+KVASIR_SIMD_FN __m512i two_rows(B32 a, B32 b) {
+  return _mm512_maskz_inserti64x4(0xff, _mm512_castsi256_si512(a.v), b.v, 1);
+}
+
+/// Bytes 4g..4g+3 of row r to out[64 g + 4 r].
+KVASIR_SIMD_FN void interleave(const B32* w, uint8_t* out) {
+  __m512i t[2][4];  // [rows 0-7 or 8-15][g]: lanes g of the first four rows, g + 4 of these, then of the other four
+  for (int half = 0; half < 2; ++half) {
+    __m512i a[4];
+    for (int i = 0; i < 4; ++i) a[i] = two_rows(w[8 * half + i], w[8 * half + i + 4]);
+    const __m512i lo0 = _mm512_maskz_unpacklo_epi32(kAllLanes, a[0], a[1]),
+                  hi0 = _mm512_maskz_unpackhi_epi32(kAllLanes, a[0], a[1]),
+                  lo1 = _mm512_maskz_unpacklo_epi32(kAllLanes, a[2], a[3]),
+                  hi1 = _mm512_maskz_unpackhi_epi32(kAllLanes, a[2], a[3]);
+    t[half][0] = _mm512_maskz_unpacklo_epi64(0xff, lo0, lo1);
+    t[half][1] = _mm512_maskz_unpackhi_epi64(0xff, lo0, lo1);
+    t[half][2] = _mm512_maskz_unpacklo_epi64(0xff, hi0, hi1);
+    t[half][3] = _mm512_maskz_unpackhi_epi64(0xff, hi0, hi1);
+  }
+  for (int g = 0; g < 4; ++g) {
+    _mm512_storeu_si512(out + 64 * g, _mm512_maskz_shuffle_i32x4(kAllLanes, t[0][g], t[1][g], 0x88));
+    _mm512_storeu_si512(out + 64 * (g + 4), _mm512_maskz_shuffle_i32x4(kAllLanes, t[0][g], t[1][g], 0xdd));
+  }
+}
+
+}  // namespace KVASIR_SIMD_NS
+
 #ifdef __AVX512VNNI__
-/// Sums of products of weights of kBits bits with kFit<kBits> times four activations, before they are words.
-template <int kBits>
-struct Sums {
-  I16 v;
-};
-template <int kBits>
-static constexpr int kFit = 8;
-template <int kBits>
-KVASIR_SIMD_FN Sums<kBits> begin_sums(I16 words) {
-  return {words};
-}
-template <int kBits>
-KVASIR_SIMD_FN Sums<kBits> add_four(Sums<kBits> sums, B64 w, const int8_t* x) {
-  return {dot4 < kBits == 8 && kSignedWeights > (sums.v, w, x)};
-}
-template <int kBits>
-KVASIR_SIMD_FN I16 end_sums(I16, Sums<kBits> sums) {
-  return sums.v;
-}
+#include "math/simd/word_sums.h"
 #else
+namespace KVASIR_SIMD_NS {
+
 /// Sums of products of weights of kBits bits with kFit<kBits> times four activations, before they are words: half
 /// words, in which products of |x| <= 127 fit two by two, more of them where weights are small.
 template <int kBits>
@@ -122,31 +133,6 @@ KVASIR_SIMD_FN I16 end_sums(I16 words, Sums<kBits> sums) {
   if constexpr (kBits == 8) return {sums.v};
   return words + I16{_mm512_madd_epi16(sums.v, _mm512_set1_epi16(1))};
 }
-#endif
-
-KVASIR_SIMD_FN __m512i two_rows(B32 a, B32 b) {
-  return _mm512_maskz_inserti64x4(0xff, _mm512_castsi256_si512(a.v), b.v, 1);
-}
-
-/// Bytes 4g..4g+3 of row r to out[64 g + 4 r].
-KVASIR_SIMD_FN void interleave(const B32* w, uint8_t* out) {
-  __m512i t[2][4];  // [rows 0-7 or 8-15][g]: lanes g of the first four rows, g + 4 of these, then of the other four
-  for (int half = 0; half < 2; ++half) {
-    __m512i a[4];
-    for (int i = 0; i < 4; ++i) a[i] = two_rows(w[8 * half + i], w[8 * half + i + 4]);
-    const __m512i lo0 = _mm512_maskz_unpacklo_epi32(kAllLanes, a[0], a[1]),
-                  hi0 = _mm512_maskz_unpackhi_epi32(kAllLanes, a[0], a[1]),
-                  lo1 = _mm512_maskz_unpacklo_epi32(kAllLanes, a[2], a[3]),
-                  hi1 = _mm512_maskz_unpackhi_epi32(kAllLanes, a[2], a[3]);
-    t[half][0] = _mm512_maskz_unpacklo_epi64(0xff, lo0, lo1);
-    t[half][1] = _mm512_maskz_unpackhi_epi64(0xff, lo0, lo1);
-    t[half][2] = _mm512_maskz_unpacklo_epi64(0xff, hi0, hi1);
-    t[half][3] = _mm512_maskz_unpackhi_epi64(0xff, hi0, hi1);
-  }
-  for (int g = 0; g < 4; ++g) {
-    _mm512_storeu_si512(out + 64 * g, _mm512_maskz_shuffle_i32x4(kAllLanes, t[0][g], t[1][g], 0x88));
-    _mm512_storeu_si512(out + 64 * (g + 4), _mm512_maskz_shuffle_i32x4(kAllLanes, t[0][g], t[1][g], 0xdd));
-  }
-}
 
 }  // namespace KVASIR_SIMD_NS
+#endif

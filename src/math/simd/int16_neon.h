@@ -97,26 +97,6 @@ KVASIR_SIMD_FN I16 dot4(I16 acc, B64 w, const int8_t* x) {
           dot4_quarter(acc.q3, w.q3, xx)};
 }
 
-/// Sums of products of weights of kBits bits with kFit<kBits> times four activations, before they are words.
-template <int kBits>
-struct Sums {
-  I16 v;
-};
-template <int kBits>
-static constexpr int kFit = 8;
-template <int kBits>
-KVASIR_SIMD_FN Sums<kBits> begin_sums(I16 words) {
-  return {words};
-}
-template <int kBits>
-KVASIR_SIMD_FN Sums<kBits> add_four(Sums<kBits> sums, B64 w, const int8_t* x) {
-  return {dot4 < kBits == 8 && kSignedWeights > (sums.v, w, x)};
-}
-template <int kBits>
-KVASIR_SIMD_FN I16 end_sums(I16, Sums<kBits> sums) {
-  return sums.v;
-}
-
 // The 4 x 4 words of four rows, transposed: word g of all four to out[64 g].
 KVASIR_SIMD_FN void store_columns(uint8x16_t a, uint8x16_t b, uint8x16_t c, uint8x16_t d, uint8_t* out) {
   const uint32x4_t wa = vreinterpretq_u32_u8(a), wb = vreinterpretq_u32_u8(b), wc = vreinterpretq_u32_u8(c),
@@ -144,3 +124,5 @@ KVASIR_SIMD_FN V16 halves(const Blocks& blocks, int at) {
 }
 
 }  // namespace KVASIR_SIMD_NS
+
+#include "math/simd/word_sums.h"
