@@ -16,7 +16,7 @@ SOURCE = re.compile(r'\.(h|cc)$')
 EXCEPTIONS = {
     ('src/token/files/gguf_vocab.h', 'llama'): 'a kind of tokenizer, as GGUF spells it',
     ('src/token/files/gguf_vocab.h', 'gpt2'): 'a kind of tokenizer, as GGUF spells it',
-    ('src/token/files/gguf_vocab.cc', 'qwen2'): 'a pre-tokenizer, as GGUF spells it',
+    ('src/token/files/gguf_pre.cc', 'qwen2'): 'a pre-tokenizer, as GGUF spells it',
     ('src/format/llama2c.cc', 'llama'): 'the files of llama2.c are read as the folder of a Llama',
     ('src/lab/synth_parts.cc', 'llama'): 'the text of a config.json',
     ('src/lab/synth_parts.cc', 'gpt2'): 'the text of a config.json, and what people ask for',

@@ -4,12 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iterator>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "token/byte_level.h"
+#include "token/files/gguf_pre.h"
 #include "token/guarded.h"
 #include "token/spm.h"
 #include "token/utf8.h"
@@ -19,63 +18,16 @@ namespace {
 
 constexpr std::size_t kMaxTokens = std::size_t{1} << 24;
 
-/// What a name in `tokenizer.ggml.pre` stands for.
-struct PreTokenization {
-  std::vector<std::string_view> names;
-  std::vector<CutStage> cuts;
-  bool nfc = false;
-  bool ignore_merges = false;
-  bool add_bos = false;  ///< where the file does not say
-};
-
-// Each is the pre_tokenizer and normalizer of the tokenizer.json from which files of that name are made; the models are
-// those of llama.cpp's convert_hf_to_gguf_update.py. A name that is not here is refused: a guess would give wrong ids.
-const std::vector<PreTokenization>& pre_tokenizations() {
-  static const CutStage gpt2{std::string(kGpt2Pattern), true};
-  static const CutStage digits{R"(\p{N})", false};
-  static const CutStage spelling{"", true};
-  static const std::string llama3 =
-      R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
-  static const std::string qwen2 =
-      R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
-  static const std::string tekken = R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|)"
-                                    R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|)"
-                                    R"(\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
-  static const std::vector<PreTokenization> all = {
-      {.names = {"gpt-2", "phi-2"}, .cuts = {gpt2}},
-      {.names = {"llama-bpe", "llama3", "llama-v3"},
-       .cuts = {{llama3, false}, spelling},
-       .ignore_merges = true,
-       .add_bos = true},
-      {.names = {"qwen2"}, .cuts = {{qwen2, false}, spelling}, .nfc = true},
-      {.names = {"smollm", "starcoder", "refact"}, .cuts = {digits, gpt2}},
-      {.names = {"command-r"}, .cuts = {digits, gpt2}, .nfc = true},
-      // Punctuation, bytes, then runs of digits and threes of them in the spelling of the bytes.
-      {.names = {"falcon"},
-       .cuts = {{R"([\p{P}$+<=>^`|~]+)", false}, gpt2, {R"(\p{N}+)", false}, {"[0-9][0-9][0-9]", false}}},
-      {.names = {"tekken"}, .cuts = {{tekken, false}, spelling}, .ignore_merges = true, .add_bos = true},
-  };
-  return all;
-}
-
-Result<const PreTokenization*> find_pre(const std::string& name) {
-  std::vector<std::string_view> known;
-  for (const PreTokenization& one : pre_tokenizations()) {
-    for (const std::string_view other : one.names) {
-      if (other == name) return &one;
-      known.push_back(other);
-    }
-  }
-  const std::string what = name.empty()
-                               ? "the file names no pre-tokenizer (tokenizer.ggml.pre)"
-                               : fmt::format("the pre-tokenizer {} (tokenizer.ggml.pre) is not known", quote(name));
-  return fail(Error::unsupported, fmt::format("{}; known: {}", what, fmt::join(known, ", ")), {},
-              "convert the model again, or use its Hugging Face folder");
-}
-
 Result<void> check_length(const char* name, std::size_t length, std::size_t tokens) {
   if (length == tokens) return {};
   return fail(Error::damaged, fmt::format("tokenizer.ggml.{} has {} entries for {} tokens", name, length, tokens));
+}
+
+Result<void> check_no_space(const GgufVocab& vocab) {
+  if (!vocab.add_space_prefix.value_or(false)) return {};
+  return fail(Error::damaged,
+              fmt::format("tokenizer.ggml.add_space_prefix is set, which a tokenizer of the kind {} has no use for",
+                          quote(vocab.model)));
 }
 
 Result<void> check_ids(const GgufVocab& vocab) {
@@ -111,7 +63,7 @@ Result<PieceKind> kind_of(const GgufVocab& vocab, std::size_t id) {
 }
 
 // The vocabulary, the added tokens, BOS and unk, which both kinds have. `kinds` gets one per token.
-Result<void> fill(const GgufVocab& vocab, bool add_bos_by_default, BpeParts& parts, std::vector<PieceKind>& kinds) {
+Result<void> fill(const GgufVocab& vocab, bool add_bos, BpeParts& parts, std::vector<PieceKind>& kinds) {
   std::size_t bytes = 0;
   for (const std::string_view token : vocab.tokens) bytes += token.size();
   parts.vocabulary.reserve(vocab.tokens.size(), bytes);
@@ -129,11 +81,23 @@ Result<void> fill(const GgufVocab& vocab, bool add_bos_by_default, BpeParts& par
     parts.added.push_back(AddedToken{.content = std::string(token), .id = id, .special = special});
   }
   parts.unk = vocab.unk;
-  if (!vocab.add_bos.value_or(add_bos_by_default)) return {};
+  if (!add_bos) return {};
   if (vocab.bos) {
     parts.prefix = {*vocab.bos};
-  } else if (vocab.add_bos) {
+  } else if (vocab.add_bos.value_or(false)) {
     return fail(Error::damaged, "tokenizer.ggml.add_bos_token is set, but there is no bos_token_id");
+  }
+  return {};
+}
+
+Result<void> fill_merges(const GgufVocab& vocab, BpeParts& parts) {
+  parts.merges.reserve(vocab.merges.size());
+  for (std::size_t i = 0; i < vocab.merges.size(); ++i) {
+    const std::string_view merge = vocab.merges[i];
+    const std::size_t space = merge.find(' ', 1);
+    if (space == merge.npos)
+      return fail(Error::damaged, fmt::format("merge {} ({}) is not two pieces", i + 1, quote(merge)));
+    KVASIR_CHECK(parts.merges.add(merge.substr(0, space), merge.substr(space + 1), parts.vocabulary));
   }
   return {};
 }
@@ -146,7 +110,7 @@ Result<std::unique_ptr<const TokenModel>> make_sentencepiece(const GgufVocab& vo
       return fail(Error::damaged, fmt::format("the score of token {} is not finite", id));
   }
   SpmParts parts;
-  KVASIR_CHECK(fill(vocab, true, parts, parts.kinds));
+  KVASIR_CHECK(fill(vocab, vocab.add_bos.value_or(true), parts, parts.kinds));
   for (AddedToken& token : parts.added) token.rstrip = swallows_space(vocab.rstrip_but, token.content);
   parts.scores = vocab.scores;
   parts.fuse_unk = true;
@@ -157,23 +121,15 @@ Result<std::unique_ptr<const TokenModel>> make_sentencepiece(const GgufVocab& vo
 
 Result<std::unique_ptr<const TokenModel>> make_byte_level(const GgufVocab& vocab) {
   KVASIR_TRY(const PreTokenization* pre, find_pre(vocab.pre));
-  if (vocab.add_space_prefix.value_or(false))
-    return fail(Error::damaged, "tokenizer.ggml.add_space_prefix is set, which a byte-level tokenizer has no use for");
+  KVASIR_CHECK(check_no_space(vocab));
   if (!vocab.types.empty()) KVASIR_CHECK(check_length("token_type", vocab.types.size(), vocab.tokens.size()));
   ByteLevelParts parts;
   std::vector<PieceKind> kinds;
-  KVASIR_CHECK(fill(vocab, pre->add_bos, parts, kinds));
-  parts.merges.reserve(vocab.merges.size());
-  for (std::size_t i = 0; i < vocab.merges.size(); ++i) {
-    const std::string_view merge = vocab.merges[i];
-    const std::size_t space = merge.find(' ', 1);
-    if (space == merge.npos)
-      return fail(Error::damaged, fmt::format("merge {} ({}) is not two pieces", i + 1, quote(merge)));
-    KVASIR_CHECK(parts.merges.add(merge.substr(0, space), merge.substr(space + 1), parts.vocabulary));
-  }
+  KVASIR_CHECK(fill(vocab, vocab.add_bos.value_or(pre->has(PreTokenization::kAddBos)), parts, kinds));
+  KVASIR_CHECK(fill_merges(vocab, parts));
   parts.cuts = pre->cuts;
-  parts.nfc = pre->nfc;
-  parts.ignore_merges = pre->ignore_merges;
+  parts.nfc = pre->has(PreTokenization::kNfc);
+  parts.ignore_merges = pre->has(PreTokenization::kIgnoreMerges);
   return ByteLevelModel::make(std::move(parts));
 }
 
@@ -181,17 +137,6 @@ Result<std::unique_ptr<const TokenModel>> make_byte_level(const GgufVocab& vocab
 
 bool swallows_space(const RstripBut& but, std::string_view token) {
   return but && std::find(but->begin(), but->end(), token) == but->end();
-}
-
-std::string_view find_pre_name(const ByteLevelParts& parts) {
-  const auto same_cut = [](const CutStage& a, const CutStage& b) {
-    return a.pattern == b.pattern && a.spells_bytes == b.spells_bytes;
-  };
-  for (const PreTokenization& one : pre_tokenizations()) {
-    const bool cuts = std::equal(one.cuts.begin(), one.cuts.end(), parts.cuts.begin(), parts.cuts.end(), same_cut);
-    if (cuts && one.nfc == parts.nfc && one.ignore_merges == parts.ignore_merges) return one.names.front();
-  }
-  return {};
 }
 
 Result<std::unique_ptr<const TokenModel>> make_gguf_tokenizer(const GgufVocab& vocab) {

@@ -17,8 +17,6 @@
 
 namespace kvasir {
 
-struct ByteLevelParts;
-
 /// The two kinds of tokenizer, as `tokenizer.ggml.model` names them.
 inline constexpr std::string_view kGgufSentencePiece = "llama", kGgufByteLevel = "gpt2";
 
@@ -62,9 +60,6 @@ Result<OwnedGgufVocab> gguf_vocab_of(const TokenModel& model, int tokens, const 
 
 /// Whether this added token is one that swallows the white space after it.
 bool swallows_space(const RstripBut& but, std::string_view token);
-
-/// The name of `tokenizer.ggml.pre` under which files cut texts like this; empty when there is none.
-std::string_view find_pre_name(const ByteLevelParts& parts);
 
 /// Unknown, control and user-defined tokens are recognised in a text; the first two are special. Fails on a `model` or
 /// `pre` that is not known, on arrays of different lengths, ids outside the vocabulary and scores that are not finite.

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "token/byte_level.h"
+#include "token/files/gguf_pre.h"
 #include "token/files/gguf_vocab.h"
 #include "token/guarded.h"
 #include "token/seams.h"

@@ -149,8 +149,10 @@ TEST(GgufVocab, Gpt2WordsThatArePiecesIgnoreMergesWhereTheModelDoes) {
 
 TEST(GgufVocab, Gpt2NormalisesWhereTheModelDoes) {
   const auto composed = make(gpt2("gpt-2"))->encode("\u00E9").value();
-  for (const char* pre : {"qwen2", "command-r"}) EXPECT_EQ(make(gpt2(pre))->encode("e\u0301").value(), composed) << pre;
-  EXPECT_NE(make(gpt2("smollm"))->encode("e\u0301").value(), composed);
+  for (const char* pre : {"qwen2", "command-r", "olmo", "deepseek-r1-qwen"})
+    EXPECT_EQ(make(gpt2(pre))->encode("e\u0301").value(), composed) << pre;
+  for (const char* pre : {"smollm", "qwen35", "stablelm2"})
+    EXPECT_NE(make(gpt2(pre))->encode("e\u0301").value(), composed) << pre;
 }
 
 TEST(GgufVocab, Gpt2FlagsAndAddedTokens) {
@@ -169,7 +171,7 @@ TEST(GgufVocab, Gpt2FlagsAndAddedTokens) {
 }
 
 TEST(GgufVocab, UnknownNamesAreRefusedWithTheKnownOnes) {
-  for (const char* pre : {"default", "", "gpt2", "deepseek-v3", "llama-bpe "}) {
+  for (const char* pre : {"default", "", "gpt2", "kimi-k2", "llama-bpe "}) {
     EXPECT_THAT(refusal(gpt2(pre)),
                 AllOf(HasSubstr("tokenizer.ggml.pre"), HasSubstr("known: gpt-2, phi-2"), HasSubstr(pre)));
   }
