@@ -160,7 +160,7 @@ Result<std::unique_ptr<const TokenModel>> read_model(const GgufMetadata& metadat
   KVASIR_TRY(const GgufVocab vocab, read_vocab(metadata));
   KVASIR_TRY(auto model, make_gguf_tokenizer(vocab));
   // None at all is a vocabulary of bytes, but the file has to say so.
-  if (vocab.model == kGgufByteLevel && metadata.find(key("merges")) == nullptr)
+  if (vocab.model != kGgufSentencePiece && metadata.find(key("merges")) == nullptr)
     return fail(Error::damaged, fmt::format("{} is missing", key("merges")), {}, "a GGUF file that holds a tokenizer");
   return model;
 }

@@ -62,7 +62,7 @@ Result<PieceKind> kind_of(const GgufVocab& vocab, std::size_t id) {
   }
 }
 
-// The vocabulary, the added tokens, BOS and unk, which both kinds have. `kinds` gets one per token.
+// The vocabulary, the added tokens, BOS and unk, which all kinds have. `kinds` gets one per token.
 Result<void> fill(const GgufVocab& vocab, bool add_bos, BpeParts& parts, std::vector<PieceKind>& kinds) {
   std::size_t bytes = 0;
   for (const std::string_view token : vocab.tokens) bytes += token.size();
@@ -133,6 +133,18 @@ Result<std::unique_ptr<const TokenModel>> make_byte_level(const GgufVocab& vocab
   return ByteLevelModel::make(std::move(parts));
 }
 
+// Gemma 4's files say it wrongly where they say that no BOS comes first; llama.cpp overrides them too.
+Result<std::unique_ptr<const TokenModel>> make_gemma(const GgufVocab& vocab) {
+  KVASIR_CHECK(check_no_space(vocab));
+  KVASIR_CHECK(check_length("token_type", vocab.types.size(), vocab.tokens.size()));
+  SpmParts parts;
+  KVASIR_CHECK(fill(vocab, true, parts, parts.kinds));
+  KVASIR_CHECK(fill_merges(vocab, parts));
+  parts.fuse_unk = true;
+  parts.byte_fallback = true;
+  return SpmModel::make(std::move(parts));
+}
+
 }  // namespace
 
 bool swallows_space(const RstripBut& but, std::string_view token) {
@@ -148,9 +160,11 @@ Result<std::unique_ptr<const TokenModel>> make_gguf_tokenizer(const GgufVocab& v
     KVASIR_CHECK(check_ids(vocab));
     if (vocab.model == kGgufSentencePiece) return make_sentencepiece(vocab);
     if (vocab.model == kGgufByteLevel) return make_byte_level(vocab);
-    return fail(Error::unsupported,
-                fmt::format("the tokenizer model {} (tokenizer.ggml.model) is not supported; known: llama, gpt2",
-                            quote(vocab.model)));
+    if (vocab.model == kGgufGemma) return make_gemma(vocab);
+    return fail(
+        Error::unsupported,
+        fmt::format("the tokenizer model {} (tokenizer.ggml.model) is not supported; known: llama, gpt2, gemma4",
+                    quote(vocab.model)));
   });
 }
 

@@ -17,8 +17,9 @@
 
 namespace kvasir {
 
-/// The two kinds of tokenizer, as `tokenizer.ggml.model` names them.
-inline constexpr std::string_view kGgufSentencePiece = "llama", kGgufByteLevel = "gpt2";
+/// The kinds of tokenizer, as `tokenizer.ggml.model` names them. Gemma's merges by rank over a text that nothing cuts,
+/// with U+2581 for a space and the bytes of a character without a piece; `gguf_vocab_of` does not write it.
+inline constexpr std::string_view kGgufSentencePiece = "llama", kGgufByteLevel = "gpt2", kGgufGemma = "gemma4";
 
 /// The values of `tokenizer.ggml.token_type`.
 struct GgufPiece {
@@ -32,17 +33,17 @@ using RstripBut = std::optional<std::span<const std::string_view>>;
 /// need only live as long as the call that takes them.
 struct GgufVocab {
   RstripBut rstrip_but;  ///< no key says it: the architecture does
-  std::string model;     ///< kGgufSentencePiece or kGgufByteLevel; other kinds are refused by their names
+  std::string model;     ///< one of the kinds above; others are refused by their names
   std::string pre;
   std::vector<std::string_view> tokens;
-  std::vector<std::string_view> merges;  ///< byte-level: "left right", best first
+  std::vector<std::string_view> merges;  ///< "left right", best first; SentencePiece: none
   std::vector<float> scores;             ///< SentencePiece
   std::vector<std::int32_t> types;       ///< token_type, of GgufPiece
   std::optional<int> bos;                ///< bos_token_id
   std::optional<int> eos;                ///< eos_token_id
   std::optional<int> eot;                ///< eot_token_id
   std::optional<int> unk;                ///< unknown_token_id
-  std::optional<bool> add_bos;           ///< add_bos_token
+  std::optional<bool> add_bos;           ///< add_bos_token; Gemma: BOS is put first whatever it says
   std::optional<bool> add_space_prefix;  ///< SentencePiece
 };
 

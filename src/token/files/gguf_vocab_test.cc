@@ -118,15 +118,64 @@ TEST(GgufVocab, LlamaFlags) {
   EXPECT_THAT(refusal(vocab), HasSubstr("bos_token_id"));
 }
 
+// As llama()'s, by rank: 259 "▁", 260 a, 261 "▁a", 262 <u> (user-defined), 263 "▁▁", 264 "\n".
+GgufVocab gemma() {
+  GgufVocab vocab = llama();
+  vocab.model = "gemma4";
+  vocab.scores.clear();
+  vocab.tokens[263] = "\u2581\u2581";
+  vocab.tokens[264] = "\n";
+  vocab.types[263] = 1;
+  vocab.merges = {"\u2581 \u2581", "\u2581 a"};
+  return vocab;
+}
+
+TEST(GgufVocab, GemmaMergesByRankOverTheWholeText) {
+  const auto tokenizer = make(gemma());
+  EXPECT_THAT(tokenizer->encode("a a").value(), ElementsAre(1, 260, 261));
+  EXPECT_THAT(tokenizer->encode("   a", false).value(), ElementsAre(263, 261));
+  EXPECT_THAT(tokenizer->encode("  a", false).value(), ElementsAre(263, 260));
+  EXPECT_THAT(tokenizer->encode("\n\u00E9", false).value(), ElementsAre(264, 3 + 0xC3, 3 + 0xA9));
+  EXPECT_THAT(tokenizer->encode(" <u> a", false).value(), ElementsAre(259, 262, 261));
+  EXPECT_THAT(tokenizer->encode("<s>a").value(), ElementsAre(1, 260));
+  EXPECT_EQ(tokenizer->decode(Ids{1, 263, 261, 264, 3 + 0xC3, 3 + 0xA9}).value(), "<s>   a\n\u00E9");
+  EXPECT_EQ(tokenizer->bos(), 1);
+  EXPECT_EQ(tokenizer->unk(), 0);
+}
+
+TEST(GgufVocab, GemmaPutsBosFirstWhateverTheFileSays) {
+  GgufVocab vocab = gemma();
+  vocab.add_bos = false;
+  EXPECT_THAT(make(vocab)->encode("a").value(), ElementsAre(1, 260));
+  vocab.bos.reset();
+  EXPECT_THAT(make(vocab)->encode("a").value(), ElementsAre(260));
+  vocab.add_bos = true;
+  EXPECT_THAT(refusal(vocab), HasSubstr("bos_token_id"));
+}
+
+TEST(GgufVocab, GemmaNeedsTypesAndPutsNoSpace) {
+  GgufVocab vocab = gemma();
+  vocab.add_space_prefix = true;
+  EXPECT_THAT(refusal(vocab), AllOf(HasSubstr("add_space_prefix"), HasSubstr("gemma4")));
+  vocab = gemma();
+  vocab.types.clear();
+  EXPECT_THAT(refusal(vocab), HasSubstr("token_type has 0 entries for 265 tokens"));
+  vocab = gemma();
+  vocab.merges[1] = "\u2581 x";
+  EXPECT_THAT(refusal(vocab), HasSubstr("merge 2"));
+}
+
 TEST(GgufVocab, RandomTextsRoundTrip) {
   std::mt19937 random(3);
   const auto by_score = make(llama());
+  const auto gemmas = make(gemma());
   const auto by_rank = make(gpt2("gpt-2"));
   for (int round = 0; round < 1000; ++round) {
     const std::string text = random_text(random, 20);
     ASSERT_EQ(by_rank->decode(by_rank->encode(text, false).value()).value(), text);
     if (text.find("\u2581") != text.npos) continue;
     ASSERT_EQ(by_score->decode(by_score->encode(text, false).value()).value(), text);
+    ASSERT_EQ(gemmas->decode(gemmas->encode(text, false).value()).value(), text);
   }
 }
 
@@ -178,7 +227,7 @@ TEST(GgufVocab, UnknownNamesAreRefusedWithTheKnownOnes) {
   for (const char* model : {"bert", "t5", "rwkv", "plamo2", "none", ""}) {
     GgufVocab vocab = llama();
     vocab.model = model;
-    EXPECT_THAT(refusal(vocab), AllOf(HasSubstr(model), HasSubstr("tokenizer.ggml.model")));
+    EXPECT_THAT(refusal(vocab), AllOf(HasSubstr(model), HasSubstr("tokenizer.ggml.model"), HasSubstr("gemma4")));
   }
 }
 

@@ -62,6 +62,7 @@ class SpmReader {
 
   Result<void> pre_tokenizer(const json& node) {
     if (node.is_null()) return {};
+    if (type_of(node) == "Split") return split(node);
     if (type_of(node) != "Metaspace") return unknown("pre_tokenizer", node);
     metaspace_ = true;
     if (member(node, "replacement") != kSpaceMark) return unlike("pre_tokenizer", node);
@@ -81,6 +82,14 @@ class SpmReader {
       return unlike("pre_tokenizer", node);
     }
     return {};
+  }
+
+  // Gemma's: the normalizer has left no space at which this could cut.
+  Result<void> split(const json& node) const {
+    KVASIR_TRY(const bool invert, flag(node, "invert", false));
+    const bool at_spaces = member(member(node, "pattern"), "String") == " " && !invert;
+    const bool known = at_spaces && member(node, "behavior") == "MergedWithPrevious" && replaces_ && !prepends_;
+    return known ? Result<void>() : unlike("pre_tokenizer", node);
   }
 
   // What normalizer and pre_tokenizer come to together.
@@ -141,6 +150,9 @@ class SpmReader {
     for (int id = 0; parts_.byte_fallback && id < parts_.vocabulary.size(); ++id) {
       if (spelled_byte(parts_.vocabulary.piece(id))) parts_.kinds[static_cast<std::size_t>(id)] = PieceKind::kByte;
     }
+    // Gemma adds runs of U+2581, which come from spaces by merging and are decoded into spaces.
+    for (const AddedToken& token : parts_.added)
+      if (!token.special) parts_.kinds[static_cast<std::size_t>(token.id)] = PieceKind::kUserDefined;
     if (parts_.unk) parts_.kinds[static_cast<std::size_t>(*parts_.unk)] = PieceKind::kUnknown;
   }
 

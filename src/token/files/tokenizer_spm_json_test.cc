@@ -136,6 +136,43 @@ TEST(SpmJson, MetaspaceSchemes) {
   EXPECT_EQ(load(parts).value()->decode(Ids{261, 264}).value(), "a  ");
 }
 
+constexpr const char* kReplace = R"({"type":"Replace","pattern":{"String":" "},"content":"▁"})";
+
+// Gemma's kind: no space is left where the pre_tokenizer looks for one.
+JsonParts gemma() {
+  JsonParts parts = llama2();
+  parts.normalizer = kReplace;
+  parts.pre_tokenizer = R"({"type":"Split","pattern":{"String":" "},"behavior":"MergedWithPrevious","invert":false})";
+  parts.added = R"([{"id":1,"content":"<s>","special":true,"normalized":false},
+                    {"id":264,"content":"▁▁","special":false,"normalized":false}])";
+  return parts;
+}
+
+TEST(SpmJson, GemmasSplitCutsNothing) {
+  const auto tokenizer = load(gemma()).value();
+  EXPECT_THAT(tokenizer->encode("ab a").value(), ElementsAre(1, 262, 261));
+  EXPECT_THAT(tokenizer->encode("a   b<s>a", false).value(), ElementsAre(259, 264, 258, 260, 1, 259));
+  EXPECT_EQ(tokenizer->decode(Ids{259, 264, 258, 260}).value(), "a   b") << "added runs of U+2581 are spaces";
+}
+
+TEST(SpmJson, GemmasSplitIsOnlyKnownAfterItsReplace) {
+  const auto with = [](const char* pre_tokenizer, const char* normalizer = kReplace) {
+    JsonParts parts = gemma();
+    parts.pre_tokenizer = pre_tokenizer;
+    parts.normalizer = normalizer;
+    return refusal(parts);
+  };
+  const std::string split = gemma().pre_tokenizer;
+  EXPECT_EQ(with(split.c_str()), "accepted");
+  EXPECT_THAT(with(split.c_str(), "null"), HasSubstr("Split"));
+  EXPECT_THAT(with(split.c_str(), kPrepend), HasSubstr("Split"));
+  EXPECT_THAT(with(R"({"type":"Split","pattern":{"String":" "},"behavior":"MergedWithNext"})"), HasSubstr("WithNext"));
+  EXPECT_THAT(with(R"({"type":"Split","pattern":{"String":"a"},"behavior":"MergedWithPrevious"})"), HasSubstr("Split"));
+  EXPECT_THAT(with(R"({"type":"Split","pattern":{"Regex":" "},"behavior":"MergedWithPrevious"})"), HasSubstr("Regex"));
+  EXPECT_THAT(with(R"({"type":"Split","pattern":{"String":" "},"behavior":"MergedWithPrevious","invert":true})"),
+              HasSubstr("invert"));
+}
+
 TEST(SpmJson, WholeWordsIgnoreMergesWhereTheFileSaysSo) {
   JsonParts parts = llama2();
   parts.merges = R"([["a","b"]])";
