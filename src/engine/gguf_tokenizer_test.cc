@@ -50,15 +50,25 @@ std::vector<Vector> vectors(const std::filesystem::path& gguf) {
   return out;
 }
 
+// A vocabulary of llama.cpp's models/, in the folder that KVASIR_VOCABS names or with the outside data; else empty.
+std::filesystem::path vocabulary(const std::string& name) {
+  std::vector<std::filesystem::path> folders;
+  if (const char* set = std::getenv("KVASIR_VOCABS")) folders.emplace_back(set);
+  if (!outside_data().empty()) folders.push_back(outside_data() / "tokenizers/vectors");
+  for (const auto& folder : folders)
+    if (const auto path = folder / ("ggml-vocab-" + name + ".gguf"); std::filesystem::exists(path)) return path;
+  return {};
+}
+
 class GgufVectors : public testing::TestWithParam<const char*> {};
 
 TEST_P(GgufVectors, EveryTextGivesTheIds) {
-  if (outside_data().empty()) GTEST_SKIP() << "outside data folder is absent";
-  const auto path = outside_data() / "tokenizers/vectors" / (std::string("ggml-vocab-") + GetParam() + ".gguf");
+  const auto path = vocabulary(GetParam());
+  if (path.empty()) GTEST_SKIP() << "the vocabulary is absent (KVASIR_VOCABS names a folder of ggml-vocab-*.gguf)";
   const auto tokenizer = open_gguf_tokenizer(path);
   ASSERT_TRUE(tokenizer) << message_of(tokenizer);
   const auto all = vectors(path);
-  EXPECT_EQ(all.size(), 46u);
+  EXPECT_GE(all.size(), 46u);
   for (const Vector& v : all) {
     const auto ids = (*tokenizer)->encode(v.text, false);
     ASSERT_TRUE(ids) << message_of(ids);
@@ -67,7 +77,10 @@ TEST_P(GgufVectors, EveryTextGivesTheIds) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Files, GgufVectors, testing::Values("gpt-2", "llama-spm", "phi-3", "qwen2"),
+INSTANTIATE_TEST_SUITE_P(Files, GgufVectors,
+                         testing::Values("command-r", "deepseek-coder", "deepseek-llm", "falcon", "gemma-4", "gpt-2",
+                                         "llama-bpe", "llama-spm", "mpt", "phi-3", "qwen2", "qwen35", "refact",
+                                         "starcoder"),
                          [](const auto& file) {
                            std::string name = file.param;
                            std::erase(name, '-');

@@ -38,8 +38,9 @@ TEST_F(E2eRegressTokenize, NothingGivesNoIdsOrBos) {
   EXPECT_EQ(expect_ok(run_program({"tokenize", "tales", ""})), "");
   const std::string with_bos = file(vocabulary(1).entry("tokenizer.ggml.add_bos_token", GgufType::boolean, uint8_t{1}));
   EXPECT_EQ(Json::parse(expect_ok(run_program({"tokenize", with_bos, "", "--json"})))["ids"], Json::array({3}));
-  EXPECT_EQ(Json::parse(expect_ok(run_program({"tokenize", with_bos, "", "--no-bos", "--json"})))["ids"],
-            Json::array());
+  for (const char* nothing : {"", "--stdin"})
+    EXPECT_EQ(Json::parse(expect_ok(run_program({"tokenize", with_bos, nothing, "--no-bos", "--json"})))["ids"],
+              Json::array());
 }
 
 TEST_F(E2eRegressTokenize, ATokenAfterTheTextIsRefusedByItsKey) {
