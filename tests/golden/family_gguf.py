@@ -172,7 +172,8 @@ def to_gguf(config, weights, path):
     arch = LAYOUTS[config['model_type']].arch
     keys = {'general.architecture': arch, 'general.type': 'model', 'general.name': 'tiny', 'general.file_type': 0}
     keys |= {f'{arch}.{key}': value for key, value in family_keys.metadata(config).items()}
-    keys['tokenizer.ggml.model'] = 'none'
+    keys |= {'tokenizer.ggml.model': 'none', 'tokenizer.ggml.bos_token_id': config['bos_token_id'],
+             'tokenizer.ggml.eos_token_id': config['eos_token_id']}
     tensors = gguf_weights(config, weights)
     write_file(path, [(key, *typed(value)) for key, value in keys.items()],
                [(name, 'F32', np.ascontiguousarray(array, '<f4')) for name, array in tensors.items()], 3, 32)
