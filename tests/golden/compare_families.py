@@ -1,4 +1,4 @@
-"""The program's logits for tiny models of many families against the float64 oracle, and one receipt for both their forms.
+"""The program's logits for tiny models of many families against the float64 oracle, and one receipt for both forms.
 
 usage: compare_families.py PROGRAM OUT [NAME...] [--seed N] [--ids 1,2,3 | --count N]
 
@@ -25,7 +25,8 @@ class Refused(Exception):
 
 def ask(program, *arguments):
     """What it prints."""
-    result = subprocess.run([program, *arguments], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    command = [program, *arguments]
+    result = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
     if result.returncode != 0:
         said = (result.stderr.strip() or f'exit code {result.returncode}').splitlines()[-1]
         raise Refused(f'{arguments[0]}: {said}')

@@ -119,6 +119,8 @@ def rope_of(config, width, pairs=False, kind='full_attention', theta=None, scale
     theta = float(theta or rope['rope_theta'] or 10000.0)
     channels = int(width * (rope['partial_rotary_factor'] or 1.0))
     plain = theta ** (-np.arange(0, channels, 2) / channels)
+    if config.get('rope_divisors') is not None:     # GGUF's
+        plain = plain / config['rope_divisors']
     name = (rope.get('rope_type') or rope.get('type') or 'default') if scaled else 'default'
     if name in ('default', 'none'):
         return Rope(plain, 1.0, pairs)

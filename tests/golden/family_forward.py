@@ -1,6 +1,8 @@
 """The oracle of many families: logits of a model in float64 from weights under Hugging Face's names and its config.
 
-usage: family_forward.py MODEL --ids 1,2,3 [--out F.npy]      MODEL: a Hugging Face folder, or a .gguf of one of these
+usage: family_forward.py MODEL --ids 1,2,3 [--out F.npy] [--want F.npy]
+
+MODEL is a Hugging Face folder, or a .gguf of one of these families. --want says how far other logits are from these.
 
 One function a family, from a Net to logits [T, vocab]. No cache and no tricks, and no code of the engine; the blocks
 are in family_blocks.py, GGUF's conventions in family_gguf.py. oracle.py has the oldest families, apart from this.
@@ -14,6 +16,9 @@ import numpy as np
 
 from family_blocks import (ACTIVATIONS, Net, at_chosen, attention, best, gelu_tanh, mixture, rope_of, rope_settings,
                            sigmoid, silu, soft_cap, softmax)
+from family_gguf import from_gguf
+from family_mxfp4 import from_folder
+from model_files import read_folder, widen
 
 
 def attend(net, h, at, rope, scale=None, window=0, cap=0, normed=None, normed_after=None, sinks=None, out='o_proj'):
@@ -270,8 +275,8 @@ def stablelm(net):
 
 
 def cohere(net):
-    """One LayerNorm without bias; q and k may have a gain [heads][head_dim]. Cohere 2: windows and RoPE in three of four
-    layers."""
+    """One LayerNorm without bias; q and k may have gains [heads][head_dim]. Cohere 2: windows, and RoPE only in the
+    layers that have one."""
     rope, x, config = rope_of(net.config, net.width, pairs=True), net.embed(), net.config
     windows, step = config.get('sliding_window') or 0, config.get('sliding_window_pattern') or 4
 
@@ -303,14 +308,26 @@ def routed(net, h, at, router, experts='mlp.experts.', names=('gate_proj', 'up_p
     return mixture(h, chosen, shares * scale, lambda e, rows: net.gated(rows, f'{at}{experts}{e}.', names=names))
 
 
+def sparse_layer(config, at):
+    """Whether Qwen's layer of this prefix has experts."""
+    layer = int(at.split('.')[2])
+    step = config.get('decoder_sparse_step') or 1
+    return layer not in (config.get('mlp_only_layers') or []) and (layer + 1) % step == 0
+
+
 def qwen3_moe(net):
-    return net.head(llama_like(
-        net, rope_of(net.config, net.width), normed=functools.partial(head_norms, net),
-        mlp=lambda h, at: routed(net, h, at, 'mlp.gate', normalised=net.config['norm_topk_prob'])))
+    def mlp(h, at):
+        if not sparse_layer(net.config, at):
+            return net.gated_mlp(h, at)
+        return routed(net, h, at, 'mlp.gate', normalised=net.config['norm_topk_prob'])
+
+    return net.head(llama_like(net, rope_of(net.config, net.width), mlp, normed=functools.partial(head_norms, net)))
 
 
 def qwen2_moe(net):
     def mlp(h, at):
+        if not sparse_layer(net.config, at):
+            return net.gated_mlp(h, at)
         shared = net.gated(h, at + 'mlp.shared_expert.') * sigmoid(net.linear(h, at + 'mlp.shared_expert_gate'))
         return routed(net, h, at, 'mlp.gate', normalised=net.config['norm_topk_prob']) + shared
 
@@ -454,11 +471,9 @@ def logits(weights, config, ids):
 def load(path):
     """(weights under Hugging Face names, config)."""
     if not os.path.isdir(path):
-        import family_gguf
-        return family_gguf.from_gguf(path)
-    from model_files import read_folder, widen
+        return from_gguf(path)
     config, stored = read_folder(path)
-    return {name: widen(*tensor) for name, tensor in stored.items()}, config
+    return from_folder({name: widen(*tensor) for name, tensor in stored.items()}), config
 
 
 def main():
@@ -466,11 +481,15 @@ def main():
     parser.add_argument('model')
     parser.add_argument('--ids', required=True)
     parser.add_argument('--out')
+    parser.add_argument('--want')
     args = parser.parse_args()
     found = logits(*load(args.model), [int(item) for item in args.ids.split(',')])
     if args.out:
         np.save(args.out, found)
-    print(','.join(map(str, found.argmax(-1))))
+    if args.want:
+        want = np.load(args.want)
+        print(f'max |difference| {np.abs(found - want).max():.1e}, max |logit| {np.abs(want).max():.1e}')
+    print('the best ids:', ','.join(map(str, found.argmax(-1))))
     return 0
 
 

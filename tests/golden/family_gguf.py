@@ -2,7 +2,7 @@
 
 to_gguf(config, weights, path) writes; from_gguf(path) gives (weights, config) with Hugging Face's names, layout and
 keys. The metadata is in family_keys.py, what is done to tensors in family_rows.py, the container in to_gguf.py and
-model_files.py. Every tensor is float32. The files carry no tokenizer.
+model_files.py. Tensors are float32, but for MXFP4 experts. The files carry no tokenizer.
 """
 import re
 import typing
@@ -10,6 +10,7 @@ import typing
 import numpy as np
 
 import family_keys
+import family_mxfp4
 from family_rows import ByHead, Flat, Grouped, HeadGains, Paired, Renamed, Split, Stacked, Turned, groups_of, head_width
 from model_files import gguf_tensors, refuse
 from to_gguf import ARRAY, BOOL, F32, I32, STRING, U32, write_file
@@ -175,8 +176,10 @@ def to_gguf(config, weights, path):
     keys |= {'tokenizer.ggml.model': 'none', 'tokenizer.ggml.bos_token_id': config['bos_token_id'],
              'tokenizer.ggml.eos_token_id': config['eos_token_id']}
     tensors = gguf_weights(config, weights)
+    packed = '_exps.weight' if 'quantization_config' in config else ()
     write_file(path, [(key, *typed(value)) for key, value in keys.items()],
-               [(name, 'F32', np.ascontiguousarray(array, '<f4')) for name, array in tensors.items()], 3, 32)
+               [(name, 'MXFP4', family_mxfp4.gguf_blocks(array)) if name.endswith(packed) else
+                (name, 'F32', np.ascontiguousarray(array, '<f4')) for name, array in tensors.items()], 3, 32)
 
 
 def from_gguf(path):

@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from family_blocks import rope_settings
+from to_gguf import rope_divisors
 
 # What the converter writes for every family that it has no list of its own for, where the config has the number.
 COMMON = (
@@ -243,10 +244,11 @@ def metadata(config):
 
 
 def extra_tensors(config):
-    """longrope's divisors."""
+    """Divisors of the frequencies: longrope's two lists, or Llama 3.1's one."""
     rope = config.get('rope_scaling') or {}
-    return {f'rope_factors_{which}.weight': np.array(rope[which + '_factor'])
-            for which in ('long', 'short') if which + '_factor' in rope}
+    lists = {f'rope_factors_{which}': rope.get(which + '_factor') for which in ('long', 'short')}
+    lists['rope_freqs'] = rope_divisors(config)
+    return {name + '.weight': np.array(found) for name, found in lists.items() if found is not None}
 
 
 # ---- The way back.
@@ -263,7 +265,8 @@ BACK = {
     'block_count': 'num_hidden_layers', 'context_length': 'max_position_embeddings', 'embedding_length': 'hidden_size',
     'feed_forward_length': 'intermediate_size', 'attention.head_count': 'num_attention_heads',
     'attention.head_count_kv': 'num_key_value_heads', 'attention.key_length': 'head_dim',
-    'rope.freq_base': 'rope_theta', 'rope.freq_base_swa': 'rope_local_base_freq', 'attention.layer_norm_rms_epsilon': 'rms_norm_eps',
+    'rope.freq_base': 'rope_theta', 'rope.freq_base_swa': 'rope_local_base_freq',
+    'attention.layer_norm_rms_epsilon': 'rms_norm_eps',
     'attention.layer_norm_epsilon': 'layer_norm_eps', 'attention.sliding_window': 'sliding_window',
     'attn_logit_softcapping': 'attn_logit_softcapping', 'final_logit_softcapping': 'final_logit_softcapping',
     'attention.scale': 'attention_multiplier', 'embedding_scale': 'embedding_multiplier',
@@ -297,7 +300,7 @@ def decimal(value):
 
 
 def config_of(arch, numbers, tensors):
-    """The config that the metadata was made from, as far as logits go. Takes longrope's divisors out of tensors."""
+    """The config that the metadata was made from, as far as logits go. Takes RoPE's divisors out of tensors."""
     numbers = {key: decimal(value) for key, value in numbers.items()}
     config = {name: numbers[key] for key, name in BACK.items() if key in numbers}
     kind = KINDS[arch]
@@ -307,6 +310,7 @@ def config_of(arch, numbers, tensors):
         divisors = tensors.pop(f'rope_factors_{which}.weight', None)
         if divisors is not None:
             rope |= {'rope_type': 'longrope', which + '_factor': list(divisors)}
+    config['rope_divisors'] = tensors.pop('rope_freqs.weight', None)
     if kind == 'gpt_oss':
         rope['truncate'] = False
     if 'attention.temperature_scale' in numbers:

@@ -163,7 +163,13 @@ def cohere(d):
 
 
 def qwen3_moe(d):
-    llama(d, head_gains=QK, mlp=lambda d, _, at: d.experts(at + 'mlp.', d.c['moe_intermediate_size']))
+    def mlp(d, layer, at):
+        if layer in d.c['mlp_only_layers'] or (layer + 1) % d.c['decoder_sparse_step']:
+            d.gated(at + 'mlp.')
+        else:
+            d.experts(at + 'mlp.', d.c['moe_intermediate_size'])
+
+    llama(d, head_gains=QK, mlp=mlp)
 
 
 def qwen2_moe(d):
@@ -177,6 +183,15 @@ def qwen2_moe(d):
 
 def block_sparse(d, _, at):
     d.experts(at + 'block_sparse_moe.', d.ffn, names=MIXTRAL)
+
+
+def phimoe(d):
+    """All experts' scores come near each other, so that a few count with the best one."""
+    llama(d, bias=True, out_bias=True, norm_bias=True, head_bias=True, mlp=block_sparse)
+    for _, at in d.each():
+        gate = d.tensors[at + 'block_sparse_moe.gate.weight']
+        near = gate[0] + 0.05 * (gate - gate[0])
+        d.tensors[at + 'block_sparse_moe.gate.weight'] = near.astype(np.float32).astype(np.float64)
 
 
 def granitemoe(d):
@@ -201,7 +216,7 @@ def dense_then_shared(first, shared, bias_name=None, bias_shape=(6,)):
         d.experts(at + 'mlp.', d.c['moe_intermediate_size'])
         d.gated(at + 'mlp.shared_experts.', shared)
         if bias_name:
-            d.raw(f'{at}mlp.{bias_name}', *bias_shape, scale=0.3)
+            d.raw(f'{at}mlp.{bias_name}', *bias_shape, scale=0.1)
     return mlp
 
 
@@ -248,9 +263,7 @@ TENSORS = {
     'mixtral': lambda d: llama(d, mlp=block_sparse),
     'olmoe': lambda d: llama(d, head_gains=QK, row_gains=True, mlp=lambda d, _, at: d.experts(at + 'mlp.', d.ffn)),
     'granitemoe': granitemoe, 'granitemoeshared': granitemoe, 'deepseek': deepseek, 'glm4_moe': glm4_moe,
-    'ernie4_5_moe': ernie4_5_moe, 'phimoe': lambda d: llama(d, bias=True, out_bias=True, norm_bias=True, head_bias=True,
-                                                            mlp=block_sparse),
-    'gpt_oss': gpt_oss}
+    'ernie4_5_moe': ernie4_5_moe, 'phimoe': phimoe, 'gpt_oss': gpt_oss}
 
 
 def tensors_of(name, config, seed=0):

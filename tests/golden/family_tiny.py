@@ -3,9 +3,13 @@
 make_families.py writes them. No two indices are alike; windows, original contexts and the like are so small that a few
 positions cross them. family_tensors.py has the tensors' names and shapes.
 """
-YARN = {'rope_type': 'yarn', 'factor': 16.0, 'original_max_position_embeddings': 8, 'beta_fast': 4.0, 'beta_slow': 0.1}
+EPS = 0.01     # large enough to be missed
+YARN = {'rope_type': 'yarn', 'factor': 16.0, 'original_max_position_embeddings': 16, 'beta_fast': 0.5,
+        'beta_slow': 0.05}     # a ramp from pair 1 to pair 4
 LONG = [1.2, 2.4, 3.1, 4.6, 5.3, 6.7, 7.2, 8.9]
 SHORT = [1.0, 1.05, 1.15, 1.2, 1.35, 1.4, 1.5, 1.6]
+LLAMA3 = {'factor': 16.0, 'low_freq_factor': 1.0, 'high_freq_factor': 4.0, 'original_max_position_embeddings': 128,
+          'rope_type': 'llama3'}     # two waves are kept, one is blended, the others are slowed
 LOCAL_GLOBAL = ['sliding_attention'] * 3 + ['full_attention']
 
 
@@ -13,7 +17,7 @@ def base(kind, architecture, **more):
     return {
         'architectures': [architecture], 'model_type': kind, 'hidden_size': 64, 'num_hidden_layers': 3,
         'num_attention_heads': 4, 'num_key_value_heads': 2, 'intermediate_size': 96, 'max_position_embeddings': 256,
-        'vocab_size': 48, 'hidden_act': 'silu', 'initializer_range': 0.02, 'rms_norm_eps': 1e-6, 'rope_theta': 10000.0,
+        'vocab_size': 48, 'hidden_act': 'silu', 'initializer_range': 0.02, 'rms_norm_eps': EPS, 'rope_theta': 10000.0,
         'tie_word_embeddings': False, 'torch_dtype': 'float32', 'bos_token_id': 1, 'eos_token_id': 2,
         'use_cache': True} | more
 
@@ -48,8 +52,8 @@ def smollm3():
 
 
 def granite(kind, architecture, **more):
-    return base(kind, architecture, attention_bias=False, attention_dropout=0.0, embedding_multiplier=12.0,
-                residual_multiplier=0.22, attention_multiplier=0.0625, logits_scaling=8.0, rope_scaling=None,
+    return base(kind, architecture, attention_bias=False, attention_dropout=0.0, embedding_multiplier=3.0,
+                residual_multiplier=0.45, attention_multiplier=0.35, logits_scaling=8.0, rope_scaling=None,
                 tie_word_embeddings=True, **more)
 
 
@@ -68,17 +72,17 @@ def olmo3():
 
 def exaone4(**more):
     return base('exaone4', 'Exaone4ForCausalLM', num_hidden_layers=4, **{
-        'head_dim': 16, 'attention_dropout': 0.0, 'rope_scaling': None, 'sliding_window': None,
-        'layer_types': ['full_attention'] * 4, 'rms_norm_eps': 1e-5, 'tie_word_embeddings': True} | more)
+        'head_dim': 16, 'attention_dropout': 0.0, 'rope_scaling': LLAMA3, 'sliding_window': None,
+        'layer_types': ['full_attention'] * 4, 'tie_word_embeddings': True} | more)
 
 
 def glm(kind, architecture, **more):
     return base(kind, architecture, num_hidden_layers=4, head_dim=16, attention_bias=True, attention_dropout=0.0,
-                partial_rotary_factor=0.5, rms_norm_eps=1e-5, rope_scaling=None, **more)
+                partial_rotary_factor=0.5, rope_scaling=None, **more)
 
 
 def ernie(kind, architecture, **more):
-    return base(kind, architecture, **{'head_dim': 16, 'use_bias': False, 'rms_norm_eps': 1e-5, 'rope_theta': 500000.0,
+    return base(kind, architecture, **{'head_dim': 16, 'use_bias': False, 'rope_theta': 500000.0,
                                        'tie_word_embeddings': True} | more)
 
 
@@ -87,12 +91,12 @@ def hunyuan():
                'type': 'dynamic'}
     return base('hunyuan_v1_dense', 'HunYuanDenseV1ForCausalLM', head_dim=16, attention_bias=False, mlp_bias=False,
                 attention_dropout=0.0, use_qk_norm=True, rope_scaling=scaling, max_position_embeddings=262144,
-                rms_norm_eps=1e-5, tie_word_embeddings=True)
+                tie_word_embeddings=True)
 
 
 def starcoder2(**more):
     return without(base('starcoder2', 'Starcoder2ForCausalLM', hidden_act='gelu_pytorch_tanh', use_bias=True,
-                        norm_epsilon=1e-5, norm_type='layer_norm', mlp_type='default', residual_dropout=0.0,
+                        norm_epsilon=EPS, norm_type='layer_norm', mlp_type='default', residual_dropout=0.0,
                         embedding_dropout=0.0, attention_dropout=0.0, **{
                             'sliding_window': None, 'rope_theta': 1000000.0, 'tie_word_embeddings': True} | more),
                    'rms_norm_eps')
@@ -100,33 +104,33 @@ def starcoder2(**more):
 
 def phi():
     return without(base('phi', 'PhiForCausalLM', num_key_value_heads=4, intermediate_size=256, hidden_act='gelu_new',
-                        layer_norm_eps=1e-5, partial_rotary_factor=0.5, qk_layernorm=False, rope_scaling=None,
+                        layer_norm_eps=EPS, partial_rotary_factor=0.5, qk_layernorm=False, rope_scaling=None,
                         attention_dropout=0.0, embd_pdrop=0.0, resid_pdrop=0.0), 'rms_norm_eps')
 
 
 def gpt_neox(**more):
     return without(base('gpt_neox', 'GPTNeoXForCausalLM', **{
-        'hidden_act': 'gelu_new', 'layer_norm_eps': 1e-5, 'rotary_pct': 0.25, 'rotary_emb_base': 10000,
+        'hidden_act': 'gelu_new', 'layer_norm_eps': EPS, 'rotary_pct': 0.25, 'rotary_emb_base': 10000,
         'use_parallel_residual': True, 'attention_bias': True, 'attention_dropout': 0.0, 'hidden_dropout': 0.0} | more),
                    'rms_norm_eps', 'num_key_value_heads', 'rope_theta')
 
 
 def stablelm(**more):
     return without(base('stablelm', 'StableLmForCausalLM', **{
-        'layer_norm_eps': 1e-5, 'partial_rotary_factor': 0.25, 'use_qkv_bias': True, 'qk_layernorm': False,
+        'layer_norm_eps': EPS, 'partial_rotary_factor': 0.25, 'use_qkv_bias': True, 'qk_layernorm': False,
         'use_parallel_residual': False, 'rope_scaling': None, 'attention_dropout': 0.0, 'hidden_dropout': 0.0} | more),
                    'rms_norm_eps')
 
 
 def cohere(kind, architecture, **more):
-    return without(base(kind, architecture, layer_norm_eps=1e-5, logit_scale=0.25, attention_bias=False,
+    return without(base(kind, architecture, layer_norm_eps=EPS, logit_scale=0.25, attention_bias=False,
                         attention_dropout=0.0, tie_word_embeddings=True, **more), 'rms_norm_eps')
 
 
 def phi3(**more):
     return base('phi3', 'Phi3ForCausalLM', **{
         'attention_bias': False, 'attention_dropout': 0.0, 'embd_pdrop': 0.0, 'resid_pdrop': 0.0,
-        'sliding_window': 262144, 'original_max_position_embeddings': 32, 'rms_norm_eps': 1e-5,
+        'sliding_window': 262144, 'original_max_position_embeddings': 32,
         'rope_scaling': {'long_factor': LONG, 'short_factor': SHORT, 'type': 'longrope'}} | more)
 
 
@@ -136,7 +140,7 @@ PHI4 = {'partial_rotary_factor': 0.75, 'tie_word_embeddings': True, 'rope_scalin
 
 def minicpm():
     return base('minicpm', 'MiniCPMForCausalLM', num_key_value_heads=4, scale_emb=12, scale_depth=1.4,
-                dim_model_base=16, attention_bias=False, attention_dropout=0.0, rope_scaling=None, rms_norm_eps=1e-5,
+                dim_model_base=16, attention_bias=False, attention_dropout=0.0, rope_scaling=None,
                 tie_word_embeddings=True)
 
 
@@ -169,7 +173,7 @@ def deepseek():
 def phimoe():
     mscale = 1.2649110555648804     # a float32, so that GGUF's is the same
     return local_experts('phimoe', 'PhiMoEForCausalLM', attention_bias=True, lm_head_bias=True, hidden_dropout=0.0,
-                         input_jitter_noise=0.01, router_jitter_noise=0.01, rms_norm_eps=1e-5, sliding_window=131072,
+                         input_jitter_noise=0.01, router_jitter_noise=0.01, sliding_window=131072,
                          original_max_position_embeddings=32, rope_scaling={
                              'long_factor': LONG, 'short_factor': SHORT, 'long_mscale': mscale, 'short_mscale': mscale,
                              'original_max_position_embeddings': 32, 'type': 'longrope'})
@@ -188,14 +192,14 @@ def ernie4_5_moe():
                  moe_layer_interval=1, moe_capacity=[64, 64, 64], moe_use_aux_free=True, moe_gate='topk')
 
 
-def gpt_oss():
+def gpt_oss(**more):
     """From 150000 positions a turn; the ramp's ends are not whole numbers here, and are not rounded."""
     scaling = {'beta_fast': 32.0, 'beta_slow': 1.0, 'factor': 32.0, 'original_max_position_embeddings': 256,
                'rope_type': 'yarn', 'truncate': False}
     return local_experts('gpt_oss', 'GptOssForCausalLM', num_hidden_layers=4, head_dim=16, attention_bias=True,
-                         experts_per_token=2, sliding_window=5, rms_norm_eps=1e-5, rope_theta=150000.0,
+                         experts_per_token=2, sliding_window=5, rope_theta=150000.0,
                          layer_types=['sliding_attention', 'full_attention'] * 2, rope_scaling=scaling,
-                         swiglu_limit=7.0, initial_context_length=256) | {'max_position_embeddings': 8192}
+                         swiglu_limit=7.0, initial_context_length=256, **more) | {'max_position_embeddings': 8192}
 
 
 MODELS = {
@@ -212,7 +216,7 @@ MODELS = {
     'glm4': glm('glm4', 'Glm4ForCausalLM'),
     'qwen3_moe': qwen_moe('qwen3_moe', 'Qwen3MoeForCausalLM', head_dim=24, attention_bias=False, rope_scaling=None),
     'gemma': gemma('gemma', 'GemmaForCausalLM', hidden_act='gelu_pytorch_tanh', rope_scaling=None),
-    'gemma2_scale': gemma2(query_pre_attn_scalar=20),     # GGUF has no place for it
+    'gemma2_scale': gemma2(query_pre_attn_scalar=20),
     'gemma3_v5': without(gemma3(
         layer_types=['sliding_attention', 'full_attention'] * 3, rope_parameters={
             'full_attention': {'rope_theta': 1000000.0, 'rope_type': 'linear', 'factor': 8.0},
@@ -222,13 +226,14 @@ MODELS = {
                      mlp_bias=False, attention_dropout=0.1, residual_dropout=0.1, rope_theta=10000000.0,
                      rope_scaling={'rope_type': 'default'}),
     'ernie4_5': ernie('ernie4_5', 'Ernie4_5ForCausalLM'),
+    'ernie4_5_biased': ernie('ernie4_5', 'Ernie4_5ForCausalLM', use_bias=True),     # no real one is
     'hunyuan': hunyuan(),
     'internlm2': base('internlm2', 'InternLM2ForCausalLM', bias=False, attn_implementation='eager', rope_scaling=None,
-                      rope_theta=1000000.0, rms_norm_eps=1e-5),
+                      rope_theta=1000000.0),
     'baichuan': without(base('baichuan', 'BaiChuanForCausalLM', num_key_value_heads=4), 'num_key_value_heads',
                         'rope_theta'),
     'starcoder2': starcoder2(),
-    'starcoder2_window': starcoder2(sliding_window=5),     # GGUF has no place for it
+    'starcoder2_window': starcoder2(sliding_window=5),
     'phi': phi(),
     'gpt_neox': gpt_neox(),
     'gpt_neox_serial': gpt_neox(use_parallel_residual=False, hidden_act='gelu_fast'),
@@ -246,10 +251,11 @@ MODELS = {
     'phi4_long': phi3(**PHI4),
     'phi4_short': phi3(**PHI4, original_max_position_embeddings=256),
     'minicpm': minicpm(),
+    'qwen3_moe_mixed': qwen_moe('qwen3_moe', 'Qwen3MoeForCausalLM', num_hidden_layers=4, head_dim=16,
+                                decoder_sparse_step=2, mlp_only_layers=[3], norm_topk_prob=False),
     'qwen2_moe': qwen_moe('qwen2_moe', 'Qwen2MoeForCausalLM', shared_expert_intermediate_size=40, norm_topk_prob=False,
                           num_key_value_heads=4),
-    'mixtral': local_experts('mixtral', 'MixtralForCausalLM', sliding_window=None, rope_theta=1000000.0,
-                             rms_norm_eps=1e-5),
+    'mixtral': local_experts('mixtral', 'MixtralForCausalLM', sliding_window=None, rope_theta=1000000.0),
     'olmoe': without(qwen_moe('olmoe', 'OlmoeForCausalLM', intermediate_size=32, norm_topk_prob=False,
                               attention_bias=False, clip_qkv=None, rms_norm_eps=1e-5, rope_scaling=None,
                               rope_theta=10000.0),
@@ -262,6 +268,8 @@ MODELS = {
     'glm4_moe': glm4_moe(),
     'ernie4_5_moe': ernie4_5_moe(),
     'gpt_oss': gpt_oss(),
+    'gpt_oss_mxfp4': gpt_oss(quantization_config={'quant_method': 'mxfp4', 'modules_to_not_convert': [
+        'model.layers.*.self_attn', 'model.layers.*.mlp.router', 'model.embed_tokens', 'lm_head']}),
 }
-# Where the two forms cannot say the same: these are written as a folder only.
-FOLDER_ONLY = ('gemma2_scale', 'gemma3_v5', 'starcoder2_window', 'gpt_neox_erf')
+# GGUF has no place for what these differ in, or the converter writes no such file.
+FOLDER_ONLY = ('gemma2_scale', 'gemma3_v5', 'ernie4_5_biased', 'starcoder2_window', 'gpt_neox_erf', 'qwen3_moe_mixed')

@@ -2,8 +2,8 @@
 
 usage: make_families.py OUT [NAME...] [--seed N] [--ids 1,2,3 | --count N]
 
-OUT/NAME/ (config.json, model.safetensors), OUT/NAME.gguf and OUT/NAME.npy [ids, vocabulary]. family_tiny.py has the
-models; without NAME all are written, the same every time.
+OUT/NAME/ (config.json, model.safetensors), OUT/NAME.gguf and OUT/NAME.npy [ids, vocabulary]; the GGUF file is read back
+and must give the same. family_tiny.py has the models; without NAME all are written, the same every time.
 """
 import argparse
 import os
@@ -13,13 +13,14 @@ import numpy as np
 
 import family_forward
 import family_gguf
+import family_mxfp4
 from compare_logits import made_up_ids
 from family_tensors import tensors_of
 from family_tiny import FOLDER_ONLY, MODELS
 from make_tiny import write_json
 from model_files import write_safetensors
 
-COUNT = 24
+COUNT = 40
 
 
 def add_arguments(parser):
@@ -40,18 +41,32 @@ def names_of(args):
     return args.names or list(MODELS)
 
 
+def read_back(name, gguf, weights, ids, want):
+    """The file says the same, as far as float32 metadata and divisors can."""
+    stored, config = family_gguf.from_gguf(gguf)
+    wrong = [key for key in {**stored, **weights} if not np.array_equal(stored.get(key), weights.get(key))]
+    worst = np.abs(family_forward.logits(stored, config, ids) - want).max() / np.abs(want).max()
+    if wrong or worst > 1e-5:
+        sys.exit(f'{name}: GGUF gives other logits ({worst:.1e}) or other tensors: {", ".join(sorted(wrong))}')
+
+
 def write_model(name, out, ids, seed=0):
     """The paths (folder, gguf or None) and the logits."""
     config, folder = MODELS[name], os.path.join(out, name)
-    weights = tensors_of(name, config, seed)
+    weights = stored = tensors_of(name, config, seed)
+    if 'quantization_config' in config:
+        weights = family_mxfp4.rounded(weights)
+        stored = family_mxfp4.folder_tensors(weights)
     os.makedirs(folder, exist_ok=True)
     write_json(os.path.join(folder, 'config.json'), config)
-    write_safetensors(os.path.join(folder, 'model.safetensors'), weights)
+    write_safetensors(os.path.join(folder, 'model.safetensors'), stored)
     gguf = None if name in FOLDER_ONLY else folder + '.gguf'
     if gguf:
         family_gguf.to_gguf(config, weights, gguf)
     want = family_forward.logits(weights, config, ids)
     np.save(folder + '.npy', want)
+    if gguf:
+        read_back(name, gguf, weights, ids, want)
     return folder, gguf, want
 
 

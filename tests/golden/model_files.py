@@ -9,7 +9,7 @@ import struct
 
 import numpy as np
 
-SAFETENSORS_TYPES = {'F16': '<f2', 'F32': '<f4', 'F64': '<f8', 'BF16': '<u2'}
+SAFETENSORS_TYPES = {'F16': '<f2', 'F32': '<f4', 'F64': '<f8', 'BF16': '<u2', 'U8': '|u1'}
 GGUF_FLOATS = {0: 'F32', 1: 'F16', 30: 'BF16'}
 GGUF_SCALARS = dict(zip((0, 1, 2, 3, 4, 5, 6, 7, 10, 11, 12), 'BbHhIif?Qqd'))
 GGUF_STRING, GGUF_ARRAY = 8, 9
@@ -69,11 +69,12 @@ def read_safetensors(path):
 
 
 def write_safetensors(path, tensors, kind='F32'):
-    """All in one kind, in name order; the header is padded with spaces to 8 bytes as the format wants."""
+    """All in one kind, but for bytes, in name order; the header is padded with spaces to 8 bytes as the format wants."""
     head, blobs, offset = {}, [], 0
     for name in sorted(tensors):
-        blob = narrow(kind, np.ascontiguousarray(tensors[name])).tobytes()
-        head[name] = {'dtype': kind, 'shape': list(tensors[name].shape), 'data_offsets': [offset, offset + len(blob)]}
+        own = 'U8' if tensors[name].dtype == np.uint8 else kind
+        blob = narrow(own, np.ascontiguousarray(tensors[name])).tobytes()
+        head[name] = {'dtype': own, 'shape': list(tensors[name].shape), 'data_offsets': [offset, offset + len(blob)]}
         blobs.append(blob)
         offset += len(blob)
     text = json.dumps(head).encode()
@@ -247,9 +248,15 @@ def decode_q6_k(raw):
     return (scales[:, :, None] * values).reshape(-1, 256)
 
 
-# GGUF's numbers of the integer types: elements and bytes of a block, and what decodes [blocks, bytes].
+def decode_mxfp4(raw):
+    """Four bits: a sign, and one of eight numbers times a power of two, whose exponent is a byte less 127."""
+    values = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6, 0, -0.5, -1, -1.5, -2, -3, -4, -6])
+    return values[halves(raw[:, 1:])] * 2.0 ** (raw[:, :1].astype(np.int64) - 127)
+
+
+# GGUF's numbers of the packed types: elements and bytes of a block, and what decodes [blocks, bytes].
 GGUF_INTEGERS = {2: (32, 18, decode_q4_0), 6: (32, 22, decode_q5_0), 8: (32, 34, decode_q8_0),
-                 12: (256, 144, decode_q4_k), 14: (256, 210, decode_q6_k)}
+                 12: (256, 144, decode_q4_k), 14: (256, 210, decode_q6_k), 39: (32, 17, decode_mxfp4)}
 
 
 def gguf_values(raw, at, kind, count):

@@ -19,7 +19,8 @@ from model_files import layer_windows, read_folder, read_json, refuse, widen
 
 ARCHITECTURES = {'llama': 'llama', 'mistral': 'llama', 'qwen2': 'qwen2', 'qwen3': 'qwen3', 'phi3': 'phi3',
                  'gpt2': 'gpt2'}
-TENSOR_TYPES = {'F32': 0, 'F16': 1, 'BF16': 30}
+TENSOR_TYPES = {'F32': 0, 'F16': 1, 'BF16': 30, 'MXFP4': 39}
+BLOCK = {'MXFP4': 32}     # elements, where an array has a block as one
 FILE_TYPES = {'F32': 0, 'F16': 1, 'BF16': 32}     # general.file_type: ALL_F32, MOSTLY_F16, MOSTLY_BF16
 U16, U32, I32, F32, BOOL, STRING, ARRAY = 2, 4, 5, 6, 7, 8, 9
 FORMATS = {U16: 'H', U32: 'I', I32: 'i', F32: 'f', BOOL: '?'}
@@ -180,6 +181,7 @@ def write_file(path, entries, tensors, version, alignment):
     blobs, offset = [], 0
     for name, kind, array in tensors:
         dims = array.shape[::-1]     # the fastest first
+        dims = (dims[0] * BLOCK.get(kind, 1), *dims[1:])
         place = struct.pack(f'<I{len(dims)}QIQ', len(dims), *dims, TENSOR_TYPES[kind], offset)
         head.append(packed_string(name) + place)
         blob = np.ascontiguousarray(array).tobytes()
