@@ -91,7 +91,7 @@ LAYOUTS = {
     'qwen2_moe': Layout('qwen2moe', {
         f'mlp.shared_expert.{part}_proj': f'ffn_{part}_shexp' for part in ('gate', 'up', 'down')} | {
             'mlp.shared_expert_gate': 'ffn_gate_inp_shexp'},
-        changes=(Stacked(), Flat('mlp.shared_expert_gate.weight', 'mlp.shared_expert_gate.weight'))),
+        changes=(Stacked(), Flat('mlp.shared_expert_gate.weight'))),
     'mixtral': Layout('llama', BLOCK_SPARSE, changes=(Stacked('block_sparse_moe.experts.', MIXTRAL), Paired())),
     'olmoe': Layout('olmoe', changes=(Stacked(),)),
     'granitemoe': Layout('granitemoe', GRANITE_MOE, changes=(
@@ -101,7 +101,7 @@ LAYOUTS = {
     'glm4_moe': Layout('glm4moe', SHARED | {'post_attention_layernorm': 'post_attention_norm',
                                             'mlp.correction': 'exp_probs_b'}, changes=(Stacked(), CORRECTION)),
     'ernie4_5_moe': Layout('ernie4_5-moe', SHARED | {'mlp.correction': 'exp_probs_b'}, changes=(
-        Stacked(), Flat('mlp.moe_statics.e_score_correction_bias', 'mlp.correction.bias'))),
+        Stacked(), Renamed('mlp.moe_statics.e_score_correction_bias', 'mlp.correction.bias'))),     # stays [1][n]
     'phimoe': Layout('phimoe', BLOCK_SPARSE, changes=(Stacked('block_sparse_moe.experts.', MIXTRAL),)),
     'gpt_oss': Layout('gpt-oss', {
         'post_attention_layernorm': 'post_attention_norm', 'mlp.router': 'ffn_gate_inp',

@@ -125,17 +125,14 @@ class HeadGains(typing.NamedTuple):
 
 
 class Flat(typing.NamedTuple):
-    """A tensor [1][n] that is [n] in GGUF, and may be named otherwise there."""
+    """A tensor [1][n] that is [n] in GGUF."""
     name: str
-    flat: str
 
     def apply(self, layer, _):
-        if self.name in layer:
-            layer[self.flat] = layer.pop(self.name)[0]
+        layer[self.name] = layer[self.name].reshape(-1)
 
     def undo(self, layer, _):
-        if self.flat in layer:
-            layer[self.name] = layer.pop(self.flat)[None]
+        layer[self.name] = layer[self.name].reshape(1, -1)
 
 
 class Renamed(typing.NamedTuple):
