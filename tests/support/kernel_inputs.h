@@ -94,16 +94,19 @@ class GuardedBytes {
 class Arranged {
  public:
   Arranged(const Kernels& kernels, const MatmulArgs& args)
-      : bytes_(args.tokens > kFewIntegerTokens ? 0 : static_cast<size_t>(args.tokens * arranged_bytes(args.cols))) {
-    if (args.tokens > kFewIntegerTokens) return;
+      : few_(args.tokens <= kFewIntegerTokens),
+        bytes_(few_ ? static_cast<size_t>(args.tokens * arranged_bytes(args.cols)) : 0) {
+    if (!few_) return;
     const int64_t parts = args.cols / kActElems;
     for (int t = 0; t < args.tokens; ++t)
       kernels.integer.arrange(arrangement_of(args.form), args.act + t * parts, parts,
                               bytes_.data() + t * arranged_bytes(args.cols));
   }
-  const std::byte* data() const { return bytes_.data(); }
+  /// Null: of more tokens nothing is arranged.
+  const std::byte* data() const { return few_ ? bytes_.data() : nullptr; }
 
  private:
+  bool few_;
   GuardedBytes bytes_;
 };
 

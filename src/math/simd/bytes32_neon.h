@@ -34,6 +34,11 @@ KVASIR_SIMD_FN B32 load_nibbles(const void* p) {
   const uint8x16_t packed = vld1q_u8(static_cast<const uint8_t*>(p));
   return {vandq_u8(packed, vdupq_n_u8(15)), vshrq_n_u8(packed, 4)};
 }
+/// Of a table of 16 bytes those that `index` names, each below 16.
+KVASIR_SIMD_FN B32 look_up(const void* table, B32 index) {
+  const uint8x16_t bytes = vld1q_u8(static_cast<const uint8_t*>(table));
+  return {vqtbl1q_u8(bytes, index.lo), vqtbl1q_u8(bytes, index.hi)};
+}
 // The bits of `mask` after a shift right by n, as multiples of 16.
 KVASIR_SIMD_FN B32 bits_at4(B32 x, int n, int mask) {
   const int8x16_t right = vdupq_n_s8(static_cast<int8_t>(-n));

@@ -28,6 +28,11 @@ KVASIR_SIMD_FN B32 load_nibbles(const void* p) {
   const __m128i packed = _mm_loadu_si128(static_cast<const __m128i*>(p));
   return low4({_mm256_set_m128i(_mm_srli_epi16(packed, 4), packed)});
 }
+/// Of a table of 16 bytes those that `index` names, each below 16.
+KVASIR_SIMD_FN B32 look_up(const void* table, B32 index) {
+  const __m128i bytes = _mm_loadu_si128(static_cast<const __m128i*>(table));
+  return {_mm256_shuffle_epi8(_mm256_broadcastsi128_si256(bytes), index.v)};
+}
 /// Bits 2i and 2i + 1 of every byte, as multiples of 16.
 KVASIR_SIMD_FN B32 two_bits_at4(B32 x, int i) {
   const B32 pair = B32{_mm256_srl_epi16(x.v, _mm_cvtsi32_si128(2 * i))} & set1_b(3);

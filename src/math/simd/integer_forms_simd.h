@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "math/simd/numbers16.h"
 #include "math/simd/vec16_common.h"
 
 namespace KVASIR_SIMD_NS {
@@ -100,6 +101,38 @@ struct FormQ4_1 : NibbleBlocks<FormQ4_1, 20, 4, 4> {
 struct FormQ5_1 : NibbleBlocks<FormQ5_1, 24, 5, 4> {
   static constexpr int kMid = 0;
   static constexpr bool kOffsets = true;
+};
+
+struct FormMxfp4 : BlocksOf32<FormMxfp4, 17> {
+  static constexpr int kBits = 5, kMid = 16;
+  static constexpr bool kOffsets = false;
+  template <int kAt, bool kWhole>
+  static KVASIR_SIMD_MEMBER void unpack(const std::byte* a, const std::byte* b, int n, Bytes* w) {
+    const Bytes packed = odd_pieces<17, 1, kAt * kPieces, kWhole>(a, b, n), table = everywhere(kMxfp4Numbers);
+    w[0] = shuffle_pieces(table, low4(packed));
+    w[1] = shuffle_pieces(table, high4(packed));
+  }
+  template <bool kWhole>
+  static KVASIR_SIMD_MEMBER void scales(const Blocks& rows, int n, GranuleScales<FormMxfp4>& out) {
+    float powers[4 * kRows] = {};
+    KVASIR_UNROLL
+    for (int b = 0; b < 4; ++b)
+      if (kWhole || b < n) KVASIR_UNROLL
+      for (int r = 0; r < kRows; ++r) powers[b * kRows + r] = half_power(rows.row(r) + b * 17);
+    KVASIR_UNROLL
+    for (int i = 0; i < kPositions<FormMxfp4>; ++i) out.scale[i] = load_floats(powers + i * kPieces * kRows);
+  }
+};
+
+struct FormIq4Nl : BlocksOf32<FormIq4Nl, 18> {
+  static constexpr int kBits = 8, kMid = 0;
+  static constexpr bool kOffsets = false;
+  template <int kAt, bool kWhole>
+  static KVASIR_SIMD_MEMBER void unpack(const std::byte* a, const std::byte* b, int n, Bytes* w) {
+    const Bytes packed = pieces<18, 2, kAt * kPieces, kWhole>(a, b, n), table = everywhere(kIq4NlNumbers);
+    w[0] = as_weights(shuffle_pieces(table, low4(packed)));
+    w[1] = as_weights(shuffle_pieces(table, high4(packed)));
+  }
 };
 
 // ---- one block of 256 -------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "math/simd/numbers16.h"
 #include "math/simd/vec16_common.h"
 
 namespace KVASIR_SIMD_NS {
@@ -69,6 +70,23 @@ struct RowsRanged {
     store(s.scale[0], halves(blocks, 0));
     store(s.offset[0], halves(blocks, 2));
   }
+};
+
+// Numbers of a table, by nibbles (integer_forms_simd.h).
+struct RowsMxfp4 {
+  static constexpr int kBytes = 17, kParts = 1, kMid = 16, kBits = 5;
+  static constexpr bool kSigned = false, kOffsets = false, kHalves = false;
+  static inline B32 load(const std::byte* block, int) { return look_up(kMxfp4Numbers, load_nibbles(block + 1)); }
+  static inline void scales(const Blocks& blocks, Scales& s) {
+    KVASIR_UNROLL
+    for (int r = 0; r < 16; ++r) s.scale[0][r] = half_power(blocks.row(r));
+  }
+};
+struct RowsIq4Nl {
+  static constexpr int kBytes = 18, kParts = 1, kMid = 0, kBits = 8;
+  static constexpr bool kSigned = true, kOffsets = false, kHalves = false;
+  static inline B32 load(const std::byte* block, int) { return look_up(kIq4NlNumbers, load_nibbles(block + 2)); }
+  static inline void scales(const Blocks& blocks, Scales& s) { store(s.scale[0], halves(blocks, 0)); }
 };
 
 // q4_k, q5_k: d, dmin, 12 bytes with 8 scales and 8 minimums of 6 bits, with five bits the 32 bytes of the fifth ones,

@@ -192,7 +192,7 @@ void integer_many(const MatmulArgs& a) {
 
 template <class Form, class Rows>
 void integer_rows(const MatmulArgs& a) {
-  if (a.tokens <= kFewIntegerTokens)
+  if (a.arranged != nullptr)
     integer_few<Form>(a);
   else
     integer_many<Rows>(a);
@@ -216,6 +216,10 @@ void matmul_integer(const MatmulArgs& a) {
       return integer_rows<FormAffineK<5>, RowsAffineK<5>>(a);
     case RowForm::q6_k:
       return integer_rows<FormQ6K, RowsQ6K>(a);
+    case RowForm::mxfp4:
+      return integer_rows<FormMxfp4, RowsMxfp4>(a);
+    case RowForm::iq4_nl:
+      return integer_rows<FormIq4Nl, RowsIq4Nl>(a);
     case RowForm::other:
     case RowForm::f32:
     case RowForm::f16:

@@ -336,6 +336,8 @@ void matmul(const MatmulArgs& a) {
     case RowForm::q4_k:
     case RowForm::q5_k:
     case RowForm::q6_k:
+    case RowForm::mxfp4:
+    case RowForm::iq4_nl:
       return matmul_decoded(a);
   }
 }

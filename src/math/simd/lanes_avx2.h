@@ -51,6 +51,11 @@ template <int kStep, int kFrom, int kBlock, bool kWhole>
 KVASIR_SIMD_FN Bytes pieces(const std::byte* a, const std::byte* b, int) {
   return everywhere(a + kBlock * kStep + kFrom, b + kBlock * kStep + kFrom);
 }
+/// The same of blocks of any length.
+template <int kStep, int kFrom, int kBlock, bool kWhole>
+KVASIR_SIMD_FN Bytes odd_pieces(const std::byte* a, const std::byte* b, int n) {
+  return pieces<kStep, kFrom, kBlock, kWhole>(a, b, n);
+}
 /// The first and the last 16 of the 32 bytes at a and b.
 KVASIR_SIMD_FN void split32(const std::byte* a, const std::byte* b, Bytes* first, Bytes* last) {
   *first = everywhere(a, b);
@@ -127,6 +132,7 @@ KVASIR_SIMD_FN Words shift_left(Words x) {
 KVASIR_SIMD_FN Words operator*(Words a, Words b) { return {_mm256_mullo_epi32(a.v, b.v)}; }
 KVASIR_SIMD_FN Floats to_float(Words x) { return {_mm256_cvtepi32_ps(x.v)}; }
 KVASIR_SIMD_FN Floats operator*(Floats a, Floats b) { return {_mm256_mul_ps(a.v, b.v)}; }
+KVASIR_SIMD_FN Floats load_floats(const float* p) { return {_mm256_loadu_ps(p)}; }
 KVASIR_SIMD_FN void store(float* p, Floats x) { _mm256_storeu_ps(p, x.v); }
 /// The sums of a register's two pieces, or of a's and b's where it holds one.
 KVASIR_SIMD_FN Words add_pieces(Words a, Words b) { return a + b; }

@@ -93,6 +93,15 @@ KVASIR_SIMD_FN Bytes pieces(const std::byte* a, const std::byte* b, int n) {
   return {permute(load_words<kWhole>(a + kWindow, n * kStep - kWindow), kPickPieces<kStep, kFrom, kBlock, kWindow>.v(),
                   load_words<kWhole>(b + kWindow, n * kStep - kWindow))};
 }
+/// The same of blocks of any length.
+template <int kStep, int kFrom, int kBlock, bool kWhole>
+KVASIR_SIMD_FN Bytes odd_pieces(const std::byte* a, const std::byte* b, int n) {
+  const auto load16 = [](const std::byte* p) { return _mm_loadu_si128(reinterpret_cast<const __m128i*>(p)); };
+  const int first = kBlock * kStep + kFrom, second = kWhole || kBlock + 1 < n ? first + kStep : first;
+  const __m256i one = _mm256_inserti128_si256(_mm256_castsi128_si256(load16(a + first)), load16(b + first), 1),
+                other = _mm256_inserti128_si256(_mm256_castsi128_si256(load16(a + second)), load16(b + second), 1);
+  return {_mm512_maskz_inserti64x4(0xff, _mm512_castsi256_si512(one), other, 1)};
+}
 /// The first and the last 16 of every 32 of the 64 bytes at a and b.
 KVASIR_SIMD_FN void split32(const std::byte* a, const std::byte* b, Bytes* first, Bytes* last) {
   const __m512i x = _mm512_loadu_si512(a), y = _mm512_loadu_si512(b);
@@ -167,6 +176,7 @@ KVASIR_SIMD_FN Words shift_left(Words x) {
 KVASIR_SIMD_FN Words operator*(Words a, Words b) { return {_mm512_mullo_epi32(a.v, b.v)}; }
 KVASIR_SIMD_FN Floats to_float(Words x) { return {_mm512_maskz_cvtepi32_ps(kAllLanes, x.v)}; }
 KVASIR_SIMD_FN Floats operator*(Floats a, Floats b) { return {_mm512_mul_ps(a.v, b.v)}; }
+KVASIR_SIMD_FN Floats load_floats(const float* p) { return {_mm512_loadu_ps(p)}; }
 KVASIR_SIMD_FN void store(float* p, Floats x) { _mm512_storeu_ps(p, x.v); }
 /// The sums of a's two pieces, then of b's, both row by row: of a register's pieces one, piece by piece.
 KVASIR_SIMD_FN Words add_pieces(Words a, Words b) {

@@ -24,6 +24,7 @@ using Floats = RowFloats;
 KVASIR_SIMD_FN RowFloats no_rows() { return {vdupq_n_f32(0)}; }
 KVASIR_SIMD_FN RowFloats load_rows(const float* p) { return {vld1q_f32(p)}; }
 KVASIR_SIMD_FN void store_rows(float* p, RowFloats x) { vst1q_f32(p, x.v); }
+KVASIR_SIMD_FN Floats load_floats(const float* p) { return {vld1q_f32(p)}; }
 KVASIR_SIMD_FN void store(float* p, Floats x) { vst1q_f32(p, x.v); }
 KVASIR_SIMD_FN RowFloats all_rows(float x) { return {vdupq_n_f32(x)}; }
 KVASIR_SIMD_FN RowFloats operator+(RowFloats a, RowFloats b) { return {vaddq_f32(a.v, b.v)}; }
@@ -53,6 +54,11 @@ KVASIR_SIMD_FN Bytes at4_where(Bytes x, Bytes bits) { return Bytes{vtstq_u8(x.v,
 template <int kStep, int kFrom, int kBlock, bool kWhole>
 KVASIR_SIMD_FN Bytes pieces(const std::byte* a, const std::byte*, int) {
   return everywhere(a + kBlock * kStep + kFrom);
+}
+/// The same of blocks of any length.
+template <int kStep, int kFrom, int kBlock, bool kWhole>
+KVASIR_SIMD_FN Bytes odd_pieces(const std::byte* a, const std::byte* b, int n) {
+  return pieces<kStep, kFrom, kBlock, kWhole>(a, b, n);
 }
 /// The first and the last 16 of the 32 bytes at a.
 KVASIR_SIMD_FN void split32(const std::byte* a, const std::byte*, Bytes* first, Bytes* last) {

@@ -1,0 +1,62 @@
+// mxfp4: 32 floats of 4 bits (one for the sign, two for the exponent, one for the fraction) that share a power of two, as
+// one byte. Twice such a float is a whole number. Source: OCP Microscaling Formats (MX) 1.0; ggml-org/ggml, block_mxfp4.
+#include <bit>
+#include <limits>
+
+#include "dtype/table16.h"
+
+namespace kvasir {
+
+const Codec& codec_mxfp4();
+
+namespace {
+
+constexpr int kBytes = 17, kBias = 127, kNaN = 255;
+constexpr int8_t kTwice[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
+constexpr int kLargestExponent = 2;  // of a float of 4 bits: 1.5 * 2^2
+
+// Half of 2^(exponent - 127).
+float half_power(int exponent) {
+  if (exponent == kNaN) return std::numeric_limits<float>::quiet_NaN();
+  const auto e = static_cast<uint32_t>(exponent);
+  return std::bit_cast<float>(e < 2 ? 0x00200000u << e : (e - 1) << 23);
+}
+
+IntegerBlock read(const std::byte* block, int) {
+  IntegerBlock out{.w = {}, .scale = half_power(std::to_integer<int>(*block))};
+  table16::unpack(block + 1, kTwice, out.w);
+  return out;
+}
+
+// The power of two with which the value furthest from 0 has the largest exponent, as the specification says.
+int64_t encode(const float* src, std::byte* dst, int64_t n) {
+  for (int64_t i = 0; i < n; i += kActElems, dst += kBytes) {
+    const float most = std::fabs(range_of(src + i, kActElems).extreme());
+    int exponent = 0;
+    if (most > 0) exponent = std::clamp(std::ilogb(most) - kLargestExponent + kBias, 0, kNaN - 1);
+    if (std::isnan(most)) exponent = kNaN;
+    *dst = static_cast<std::byte>(exponent);
+    table16::pack(src + i, half_power(exponent), kTwice, dst + 1);
+  }
+  return 0;
+}
+
+using Rows = IntegerRows<kActElems, kBytes, false, read>;
+
+}  // namespace
+
+const Codec& codec_mxfp4() {
+  static constexpr Codec codec{.name = "mxfp4",
+                               .file_name = "MXFP4",
+                               .summary = "blocks of 32 floats of 4 bits that share a power of two",
+                               .block_elems = kActElems,
+                               .block_bytes = kBytes,
+                               .act = Act::q8,
+                               .form = RowForm::mxfp4,
+                               .encode = encode,
+                               .decode = Rows::decode,
+                               .dot = Rows::dot};
+  return codec;
+}
+
+}  // namespace kvasir
