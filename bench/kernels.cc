@@ -96,7 +96,7 @@ void matmul(benchmark::State& state, const Kernels& kernels, const Codec& codec,
   const auto kernel = integer ? kernels.integer.matmul : kernels.matmul;
   std::vector<std::byte> arranged(static_cast<size_t>(tokens * arranged_bytes(cols)) + 64);
   auto* const aligned = reinterpret_cast<std::byte*>((reinterpret_cast<uintptr_t>(arranged.data()) + 63) / 64 * 64);
-  a.arranged = aligned;
+  if (tokens <= kFewIntegerTokens) a.arranged = aligned;
   for (int t = 0; integer && t < tokens; ++t)
     kernels.integer.arrange(arrangement_of(a.form), act.data() + t * (cols / kActElems), cols / kActElems,
                             aligned + t * arranged_bytes(cols));
@@ -225,12 +225,12 @@ void register_rows(const Kernels& k) {
   static std::vector<ActBlock> act(kFfn / kActElems);
   add("rms_norm", kHidden, [&k](float* x) { k.rms_norm(x, other.data(), 1e-5f, y.data(), kHidden); });
   add("layer_norm", kHidden, [&k](float* x) { k.layer_norm(x, other.data(), other.data(), 1e-5f, y.data(), kHidden); });
-  add("silu_mul", kFfn, [&k](float* x) { k.silu_mul(x, other.data(), kFfn); });
-  add("gelu", kFfn, [&k](float* x) { k.gelu(x, kFfn); });
+  add("silu_mul", kFfn, [&k](float* x) { k.activate(Activation::silu, x, other.data(), kFfn); });
+  add("gelu", kFfn, [&k](float* x) { k.activate(Activation::gelu_tanh, x, nullptr, kFfn); });
   add("add", kHidden, [&k](float* x) { k.add(x, other.data(), kHidden); });
   add("encode_act", kFfn, [&k](float* x) { k.integer.encode_act(x, act.data(), kFfn); });
   add("rope", kHidden, [&k](float* x) {
-    k.rope({x, kHidden / kHeadDim, kHeadDim, angles.data(), angles.data() + kHeadDim / 2, false});
+    k.rope({x, kHidden / kHeadDim, kHeadDim, kHeadDim, angles.data(), angles.data() + kHeadDim / 2, false});
   });
 }
 

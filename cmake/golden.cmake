@@ -55,6 +55,14 @@ foreach(model llama3-scaled llama-linear llama-v5 llama-text-config llama-biased
 endforeach()
 kvasir_golden(tiny_random_llama_gguf data:models/tiny-random-llama-gguf/tiny-random-llama.gguf 1e-6 --count 90)
 
+# Models of many families in both forms, against a float64 pass of each (family_forward.py).
+add_test(NAME golden.families COMMAND ${PYTHON3} ${golden_dir}/compare_families.py $<TARGET_FILE:kvasir>
+  ${CMAKE_BINARY_DIR}/golden-families)
+add_test(NAME golden.families_long COMMAND ${PYTHON3} ${golden_dir}/compare_families.py $<TARGET_FILE:kvasir>
+  ${CMAKE_BINARY_DIR}/golden-families-long --count 90 --seed 3)
+set_tests_properties(golden.families golden.families_long PROPERTIES
+  LABELS golden TIMEOUT 300 ENVIRONMENT "${golden_environment}")
+
 add_test(NAME golden.gguf_receipts COMMAND ${PYTHON3} ${golden_dir}/compare_receipts.py
   --program $<TARGET_FILE:kvasir> --models ${tiny_models})
 set_tests_properties(golden.gguf_receipts PROPERTIES

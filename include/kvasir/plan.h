@@ -47,10 +47,12 @@ struct PlanReport {
   size_t kv_bytes = 0;            ///< held by one sequence of `chat` positions
   size_t kv_peak_bytes = 0;       ///< the most on the way there, old + new while growing
   size_t weights_bytes = 0;
-  size_t read_bytes_per_token = 0;  ///< weights that one decode step reads, its KV rows included
-  int64_t users_that_fit = -1;      ///< sequences at once in ram or kv_ram; -1: neither was given
-  size_t activation_bytes = 0;      ///< of passes of prefill_chunk tokens
-  int prefill_chunk = 0;            ///< tokens a pass, the asked one or as many as the budget allows
+  int experts = 0, experts_used = 0;  ///< in a layer, and those of them that a token uses; 0: a dense model
+  size_t active_weights_bytes = 0;    ///< weights that one token reads
+  size_t read_bytes_per_token = 0;    ///< weights that one decode step reads, its KV rows included
+  int64_t users_that_fit = -1;        ///< sequences at once in ram or kv_ram; -1: neither was given
+  size_t activation_bytes = 0;        ///< of passes of prefill_chunk tokens
+  int prefill_chunk = 0;              ///< tokens a pass, the asked one or as many as the budget allows
   // With PlanRequest::ram:
   size_t tokenizer_bytes = 0, process_bytes = 0;
   std::optional<WeightsMode> weights_mode;  ///< what a run chooses; none: nothing fits

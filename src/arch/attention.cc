@@ -36,7 +36,7 @@ bool is_split(const ModelConfig& c, std::span<const BatchItem> items, int thread
 /// One token whose history is computed tile by tile.
 struct Split {
   std::vector<Tile> tiles;    // that it sees some of
-  Rows states;                // [tiles * heads][2 + head_dim]
+  Rows states;                // [tiles * heads][2 + head_dim]; scores for nothing are one tile more, the first
   std::atomic<int> units{0};  // not yet done
 };
 
@@ -49,8 +49,13 @@ struct Unit {
 
 class Attention {
  public:
-  Attention(Pass& pass, int layer, const Rows& q)
-      : pass_(pass), layer_(layer), q_(q), out_(pass.workspace().take(q.n, q.cols)), tiles_(pass.items().size()) {
+  Attention(Pass& pass, int layer, const Rows& q, const float* null_scores)
+      : pass_(pass),
+        layer_(layer),
+        null_scores_(null_scores),
+        q_(q),
+        out_(pass.workspace().take(q.n, q.cols)),
+        tiles_(pass.items().size()) {
     for (size_t i = 0; i < tiles_.size(); ++i) {
       const BatchItem& item = pass.items()[i];
       splits_.emplace_back();
@@ -99,7 +104,12 @@ class Attention {
     Split& split = splits_[i];
     split.tiles = tiles_[i];
     const int n = static_cast<int>(split.tiles.size());
-    split.states = pass_.workspace().take(n * c.heads, c.head_dim + 2);
+    split.states = pass_.workspace().take((n + nulls()) * c.heads, c.head_dim + 2);
+    for (int h = 0; h < nulls() * c.heads; ++h) {
+      std::fill_n(split.states.row(h), split.states.cols, 0.0f);
+      split.states.row(h)[0] = null_scores_[h];
+      split.states.row(h)[1] = 1.0f;
+    }
     const int per_unit = std::max(1, n / (kUnitsPerThread * pass_.compute().threads()));
     split.units = (n + per_unit - 1) / per_unit;
     for (int j = 0; j < n; j += per_unit) units_.push_back({i, j, std::min(per_unit, n - j), 0});
@@ -118,6 +128,8 @@ class Attention {
     args.window = shape.window(layer_);
     args.sinks = shape.sinks;
     args.scale = c.attention_scale();
+    args.cap = c.score_cap;
+    if (null_scores_ != nullptr) args.null_scores = null_scores_ + int64_t{kv_head} * c.group();
     args.k_offset = static_cast<size_t>(kv_head) * shape.k->codec->row_bytes(c.head_dim);
     args.v_offset = static_cast<size_t>(kv_head) * shape.v->codec->row_bytes(c.head_dim);
     args.k_form = shape.k->codec->form;
@@ -167,15 +179,19 @@ class Attention {
         args.tiles = &split.tiles[static_cast<size_t>(j)];
         args.tile_count = unit.first + unit.count - j;
         args.tokens = 1;
-        pass_.kernels().attend_tile(args, split.states.row(j * c.heads + h * c.group()));
+        pass_.kernels().attend_tile(args, split.states.row((j + nulls()) * c.heads + h * c.group()));
       }
     if (split.units.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
-    pass_.kernels().merge_tiles({split.states.data, static_cast<int>(split.tiles.size()), c.heads, c.head_dim,
+    pass_.kernels().merge_tiles({split.states.data, static_cast<int>(split.tiles.size()) + nulls(), c.heads, c.head_dim,
                                  out_.row(pass_.first_row(unit.item))});
   }
 
+  // Tiles of scores for nothing.
+  int nulls() const { return null_scores_ != nullptr ? 1 : 0; }
+
   Pass& pass_;
   const int layer_;
+  const float* const null_scores_;  // [heads], or null
   const Rows q_, out_;
   std::vector<std::vector<Tile>> tiles_;  // of each item
   std::deque<Split> splits_;              // of each item; without tiles where it is not split
@@ -188,11 +204,11 @@ int64_t attend_state_floats(const ModelConfig& c, std::span<const BatchItem> ite
   int64_t floats = 0;
   for (const BatchItem& item : items)
     if (is_split(c, items, threads, item))
-      floats += static_cast<int64_t>(Workspace::floats_for(tiles_of(item) * c.heads, c.head_dim + 2));
+      floats += static_cast<int64_t>(Workspace::floats_for((tiles_of(item) + c.null_scores) * c.heads, c.head_dim + 2));
   return floats;
 }
 
-Rows attend(Pass& pass, int layer, const Rows& q, const Rows& k, const Rows& v) {
+Rows attend(Pass& pass, int layer, const Rows& q, const Rows& k, const Rows& v, const float* null_scores) {
   const ModelConfig& c = pass.config();
   pass.compute().for_rows(k.n, [&](int t) {
     Layout& cache = *pass.item_of(t).cache;
@@ -201,7 +217,7 @@ Rows attend(Pass& pass, int layer, const Rows& q, const Rows& k, const Rows& v) 
     if (cache.shape().v->rotated) rotate_heads(v.row(t), c.kv_heads, c.head_dim);
     cache.write(layer, pass.position(t), k.row(t), v.row(t));
   });
-  const Rows out = Attention(pass, layer, q).run();
+  const Rows out = Attention(pass, layer, q, null_scores).run();
   const auto rotated = [](const BatchItem& item) { return item.cache->shape().v->rotated; };
   if (std::any_of(pass.items().begin(), pass.items().end(), rotated))
     pass.compute().for_rows(out.n, [&](int t) {

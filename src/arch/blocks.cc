@@ -13,11 +13,11 @@ Rows rms_norm(Pass& pass, const Rows& x, const float* gain) {
   return y;
 }
 
-void norm_heads(Pass& pass, const Rows& x, int heads, const float* gain) {
-  const int64_t d = pass.config().head_dim;
+void norm_parts(Pass& pass, const Rows& x, int parts, const float* gain) {
+  const int64_t d = x.cols / parts;
   const auto norm = pass.kernels().rms_norm;
   pass.compute().for_rows(x.n, [&](int t) {
-    for (int h = 0; h < heads; ++h) norm(x.row(t) + h * d, gain, pass.config().norm_eps, x.row(t) + h * d, d);
+    for (int i = 0; i < parts; ++i) norm(x.row(t) + i * d, gain, pass.config().norm_eps, x.row(t) + i * d, d);
   });
 }
 
@@ -39,28 +39,42 @@ void linear_into(Pass& pass, const Rows& x, std::span<const Linear> fs, std::spa
   pass.compute().matmul(x, jobs);
 }
 
-void rope(Pass& pass, const Rows& q, const Rows& k) {
+void rope(Pass& pass, int layer, const Rows& q, const Rows& k) {
   const ModelConfig& c = pass.config();
-  const auto rotate = pass.kernels().rope;
+  const bool rotates = c.rope_kind(layer) >= 0, tempers = c.q_temperature_beta != 0;
+  if (!rotates && !tempers) return;
   pass.compute().for_rows(q.n, [&](int t) {
-    rotate({q.row(t), c.heads, c.head_dim, pass.cos(t), pass.sin(t), c.rope->interleaved});
-    if (pass.position(t) >= pass.item_of(t).cache->shape().sinks)
-      rotate({k.row(t), c.kv_heads, c.head_dim, pass.cos(t), pass.sin(t), c.rope->interleaved});
+    if (rotates) pass.rotate(layer, t, q.row(t), c.heads);
+    if (tempers) pass.kernels().scale(q.row(t), c.q_temperature(pass.position(t)), q.cols);
+    if (rotates && pass.position(t) >= pass.item_of(t).cache->shape().sinks)
+      pass.rotate(layer, t, k.row(t), c.kv_heads);
   });
 }
 
-Rows swiglu(Pass& pass, const Rows& gate, const Rows& up) {
-  pass.compute().for_rows(gate.n, [&](int t) { pass.kernels().silu_mul(gate.row(t), up.row(t), gate.cols); });
+Rows glu(Pass& pass, const Rows& gate, const Rows& up) {
+  const Activation f = pass.config().activation;
+  pass.compute().for_rows(gate.n, [&](int t) { pass.kernels().activate(f, gate.row(t), up.row(t), gate.cols); });
   return gate;
 }
 
-Rows gelu(Pass& pass, const Rows& x) {
-  pass.compute().for_rows(x.n, [&](int t) { pass.kernels().gelu(x.row(t), x.cols); });
+Rows activate(Pass& pass, Activation f, const Rows& x) {
+  pass.compute().for_rows(x.n, [&](int t) { pass.kernels().activate(f, x.row(t), nullptr, x.cols); });
   return x;
 }
 
 void add(Pass& pass, const Rows& x, const Rows& y) {
-  pass.compute().for_rows(x.n, [&](int t) { pass.kernels().add(x.row(t), y.row(t), x.cols); });
+  const float s = pass.config().residual_scale;
+  pass.compute().for_rows(x.n, [&](int t) {
+    if (s != 1)
+      pass.kernels().add_scaled(x.row(t), s, y.row(t), x.cols);
+    else
+      pass.kernels().add(x.row(t), y.row(t), x.cols);
+  });
+}
+
+void scale(Pass& pass, const Rows& x, float s) {
+  if (s == 1) return;
+  pass.compute().for_rows(x.n, [&](int t) { pass.kernels().scale(x.row(t), s, x.cols); });
 }
 
 void embed_rows(const Matrix& rows, const Rows& x) {

@@ -17,9 +17,9 @@ struct Linear {
 
 /// x / sqrt(mean(x^2) + eps) * gain (arXiv:1910.07467).
 Rows rms_norm(Pass& pass, const Rows& x, const float* gain);
-/// The same for every head of every row by itself, in place. gain [head_dim].
-void norm_heads(Pass& pass, const Rows& x, int heads, const float* gain);
-/// (x - mean) / sqrt(var + eps) * gain + bias (arXiv:1607.06450).
+/// The same for each of so many equal parts of every row by itself, in place. gain [x.cols / parts].
+void norm_parts(Pass& pass, const Rows& x, int parts, const float* gain);
+/// (x - mean) / sqrt(var + eps) * gain + bias (arXiv:1607.06450); a null bias is 0.
 Rows layer_norm(Pass& pass, const Rows& x, const float* gain, const float* bias);
 
 /// W x + b.
@@ -33,24 +33,28 @@ std::array<Rows, N> linears(Pass& pass, const Rows& x, const std::array<Linear, 
   return ys;
 }
 
-/// Rotates every head of every row of queries and keys by its position (arXiv:2104.09864), in place. Keys whose place
-/// moves, the sinks of a window (arXiv:2309.17453), are left for attend() to rotate.
-void rope(Pass& pass, const Rows& q, const Rows& k);
+/// Rotates every head of every row of queries and keys by its position (arXiv:2104.09864), in place, as the layer asks
+/// for; then queries take their temperature, where the model has one. Keys whose place moves, the sinks of a window
+/// (arXiv:2309.17453), are left for attend() to rotate.
+void rope(Pass& pass, int layer, const Rows& q, const Rows& k);
 
 /// Stores k and v at their positions in each sequence's cache, then attends: row t of the result is
 /// softmax(q k^T / sqrt(head_dim)) v over the positions of its own sequence up to position(t) that the layer's window
-/// leaves (arXiv:1706.03762, with GQA as in arXiv:2305.13245). Where the cache's type asks for it, heads of q, k and v
-/// are rotated first, in place, and the result is rotated back (math/hadamard.h).
-Rows attend(Pass& pass, int layer, const Rows& q, const Rows& k, const Rows& v);
+/// leaves (arXiv:1706.03762, with GQA as in arXiv:2305.13245), scaled and capped as the config says. `null_scores`, of
+/// each head, take part in the softmax and have no v; null: there are none. Where the cache's type asks for it, heads
+/// of q, k and v are rotated first, in place, and the result is rotated back (math/hadamard.h).
+Rows attend(Pass& pass, int layer, const Rows& q, const Rows& k, const Rows& v, const float* null_scores = nullptr);
 /// What attend() takes of the workspace besides its result.
 int64_t attend_state_floats(const ModelConfig& c, std::span<const BatchItem> items, int threads);
 
-/// silu(gate) * up, in place of gate (arXiv:2002.05202).
-Rows swiglu(Pass& pass, const Rows& gate, const Rows& up);
-/// gelu with the tanh formula, GPT-2's "gelu_new", in place.
-Rows gelu(Pass& pass, const Rows& x);
-/// x += y, the residual.
+/// f(gate) * up, in place of gate (arXiv:2002.05202); f is the config's activation.
+Rows glu(Pass& pass, const Rows& gate, const Rows& up);
+/// f(x), in place.
+Rows activate(Pass& pass, Activation f, const Rows& x);
+/// x += residual_scale * y.
 void add(Pass& pass, const Rows& x, const Rows& y);
+/// x *= s.
+void scale(Pass& pass, const Rows& x, float s);
 
 /// Row t of x = row t of the matrix, decoded.
 void embed_rows(const Matrix& rows, const Rows& x);

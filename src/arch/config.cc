@@ -6,11 +6,63 @@
 #include <cmath>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "math/functions_f64.h"
 
 namespace kvasir {
-float ModelConfig::attention_scale() const {
-  return static_cast<float>(1.0 / std::sqrt(static_cast<double>(head_dim)));
+namespace {
+
+float usual_scale(int head_dim) { return static_cast<float>(1.0 / std::sqrt(static_cast<double>(head_dim))); }
+
+}  // namespace
+
+float ModelConfig::attention_scale() const { return score_scale != 0 ? score_scale : usual_scale(head_dim); }
+
+float ModelConfig::q_temperature(int position) const {
+  if (q_temperature_beta == 0) return 1.0f;
+  return static_cast<float>(1.0 + q_temperature_beta * log_f64(1.0 + position / q_temperature_ctx));
 }
+
+namespace {
+
+std::string canonical_rope(const RopeConfig& rope, int head_dim) {
+  const auto bits = [](double x) { return std::bit_cast<uint64_t>(x); };
+  std::string text = fmt::format("rope {:x} {} {:x}", bits(rope.theta), rope.interleaved, bits(rope.linear));
+  for (float factor : rope.factors) text += fmt::format(" {:x}", std::bit_cast<uint32_t>(factor));
+  if (rope.channels != head_dim) text += fmt::format(" channels {}", rope.channels);
+  if (rope.magnitude != 1.0f) text += fmt::format(" magnitude {:x}", std::bit_cast<uint32_t>(rope.magnitude));
+  if (const auto& yarn = rope.yarn)
+    text += fmt::format(" yarn {:x} {:x} {:x} {} {}", bits(yarn->factor), bits(yarn->beta_fast), bits(yarn->beta_slow),
+                        yarn->original_ctx, yarn->rounded);
+  if (!rope.long_factors.empty()) text += fmt::format(" past {}:", rope.original_ctx);
+  for (float factor : rope.long_factors) text += fmt::format(" {:x}", std::bit_cast<uint32_t>(factor));
+  return text + '\n';
+}
+
+// Numbers that most models leave as they are: a line for each that is another.
+std::string canonical_rest(const ModelConfig& c) {
+  std::string text;
+  const auto number = [&text](std::string_view name, float x, float usual) {
+    if (x != usual) text += fmt::format("{} {:x}\n", name, std::bit_cast<uint32_t>(x));
+  };
+  if (c.activation != Activation::silu) text += fmt::format("activation {}\n", static_cast<int>(c.activation));
+  number("score_scale", c.attention_scale(), usual_scale(c.head_dim));
+  number("score_cap", c.score_cap, 0), number("logit_cap", c.logit_cap, 0);
+  number("embedding_scale", c.embedding_scale, 1), number("residual_scale", c.residual_scale, 1);
+  number("logit_scale", c.logit_scale, 1);
+  if (c.q_temperature_beta != 0)
+    text += fmt::format("q_temperature {:x} {}\n", std::bit_cast<uint64_t>(c.q_temperature_beta), c.q_temperature_ctx);
+  if (const ExpertConfig& e = c.experts; e.count != 0)
+    text += fmt::format("experts {} used {} ffn {} shared {} gate {} normalised {} scale {:x} groups {} {} layers {}\n",
+                        e.count, e.used, e.ffn, e.shared_ffn, static_cast<int>(e.gate), e.normalised,
+                        std::bit_cast<uint32_t>(e.scale), e.groups, e.groups_used, fmt::join(e.layers, " "));
+  if (!c.parallel_residual) text += "parallel_residual false\n";
+  if (!c.rope_kinds.empty()) text += fmt::format("rope_kinds {}\n", fmt::join(c.rope_kinds, " "));
+  return text;
+}
+
+}  // namespace
 
 std::string ModelConfig::canonical() const {
   std::string text = fmt::format(
@@ -18,13 +70,8 @@ std::string ModelConfig::canonical() const {
       "tied {}\nqkv_bias {}\no_bias {}\nmlp_bias {}\n",
       family, layers, hidden, heads, kv_heads, head_dim, ffn, vocab, std::bit_cast<uint32_t>(norm_eps), tied_head,
       qkv_bias, o_bias, mlp_bias);
-  if (rope) {
-    text += fmt::format("rope {:x} {} {:x}", std::bit_cast<uint64_t>(rope->theta), rope->interleaved,
-                        std::bit_cast<uint64_t>(rope->linear));
-    for (float factor : rope->factors) text += fmt::format(" {:x}", std::bit_cast<uint32_t>(factor));
-    text += '\n';
-  }
-  return text;
+  for (const RopeConfig& rope : ropes) text += canonical_rope(rope, head_dim);
+  return text + canonical_rest(*this);
 }
 
 Result<void> check_config(const ModelConfig& c, const std::string& where) {
@@ -32,9 +79,11 @@ Result<void> check_config(const ModelConfig& c, const std::string& where) {
   if (c.heads % c.kv_heads != 0)
     return fail(Error::damaged, fmt::format("{} query heads cannot share {} KV heads evenly", c.heads, c.kv_heads),
                 where, "a config whose head counts divide");
-  if (c.rope && c.head_dim % 2 != 0)
-    return fail(Error::damaged, fmt::format("a head of {} channels cannot be rotated in pairs", c.head_dim), where,
-                "an even head_dim");
+  for (const RopeConfig& rope : c.ropes)
+    if (rope.channels % 2 != 0 || rope.channels < 2 || rope.channels > c.head_dim)
+      return fail(Error::damaged,
+                  fmt::format("{} of the {} channels of a head cannot be rotated in pairs", rope.channels, c.head_dim),
+                  where, "an even number of channels");
   for (int id : c.eos)
     if (id >= c.vocab)
       return fail(Error::damaged, fmt::format("end-of-text id {} is past the vocabulary of {}", id, c.vocab), where);
@@ -61,17 +110,35 @@ int default_kv_heads(const ConfigView& view, const DecoderDefaults& defaults, in
 
 }  // namespace
 
+Result<Activation> parse_activation(const ConfigView& view, std::string_view fallback) {
+  constexpr std::pair<std::string_view, Activation> kNames[] = {{"silu", Activation::silu},
+                                                                {"swish", Activation::silu},
+                                                                {"gelu_new", Activation::gelu_tanh},
+                                                                {"gelu_fast", Activation::gelu_tanh},
+                                                                {"gelu_pytorch_tanh", Activation::gelu_tanh},
+                                                                {"gelu", Activation::gelu_erf},
+                                                                {"relu2", Activation::relu_squared}};
+  KVASIR_TRY(const std::string old_key, view.get_string_or("hidden_act", std::string(fallback)));
+  KVASIR_TRY(const std::string act, view.get_string_or("hidden_activation", old_key));
+  for (const auto& [name, activation] : kNames)
+    if (name == act) return activation;
+  return fail(Error::unsupported, "hidden_act \"" + act + "\" is not supported", view.where(), "a model with silu");
+}
+
+bool from_gguf(const ConfigView& view) { return view.has(kGgufSparseBiases); }
+
 Result<ModelConfig> parse_decoder_config(const ConfigView& view, std::string_view family,
                                          const DecoderDefaults& defaults) {
   ModelConfig c;
   c.family = family;
-  KVASIR_CHECK(refuse_nulls(view, {"rms_norm_eps", "rope_theta", "max_position_embeddings"}));
+  KVASIR_CHECK(refuse_nulls(view, {defaults.eps_key, "rope_theta", "max_position_embeddings"}));
   const auto read = [&](const char* key, int64_t max, int* out) -> Result<void> {
     KVASIR_TRY(const int64_t value, view.get_int_or(key, *out, 1, max));
     if (value == 0) return fail(Error::damaged, fmt::format("\"{}\" is missing", key), view.where());
     *out = static_cast<int>(value);
     return {};
   };
+  c.heads = defaults.heads, c.vocab = defaults.vocab;
   KVASIR_CHECK(read("hidden_size", 1 << 20, &c.hidden));
   KVASIR_CHECK(read("num_hidden_layers", 4096, &c.layers));
   KVASIR_CHECK(read("num_attention_heads", 4096, &c.heads));
@@ -87,13 +154,11 @@ Result<ModelConfig> parse_decoder_config(const ConfigView& view, std::string_vie
   KVASIR_CHECK(read("head_dim", 1024, &c.head_dim));
   c.max_ctx = defaults.max_ctx;
   KVASIR_CHECK(read("max_position_embeddings", 1 << 28, &c.max_ctx));
-  KVASIR_TRY(const double eps, view.get_number_or("rms_norm_eps", defaults.norm_eps, 0.0, 1.0));
+  KVASIR_TRY(const double eps, view.get_number_or(defaults.eps_key, defaults.norm_eps, 0.0, 1.0));
   c.norm_eps = static_cast<float>(eps);
-  KVASIR_TRY(const std::string act, view.get_string_or("hidden_act", "silu"));
-  if (act != "silu")
-    return fail(Error::unsupported, "hidden_act \"" + act + "\" is not supported", view.where(), "a model with silu");
-  KVASIR_TRY(c.tied_head, view.get_bool_or("tie_word_embeddings", false));
-  KVASIR_TRY(c.rope, parse_rope(view, c.head_dim));
+  KVASIR_TRY(c.activation, parse_activation(view, defaults.activation));
+  KVASIR_TRY(c.tied_head, view.get_bool_or("tie_word_embeddings", defaults.tied_head));
+  KVASIR_TRY(c.ropes, parse_ropes(view, c.head_dim, c.max_ctx, defaults.theta));
   KVASIR_TRY(const int64_t mtp_layers, view.get_int_or("num_nextn_predict_layers", 0, 0, 64));
   c.mtp_layers = static_cast<int>(mtp_layers);
   KVASIR_CHECK(parse_special_ids(view, &c));
@@ -123,7 +188,9 @@ Result<std::vector<bool>> sliding_layers(const ConfigView& view, int layers) {
 
 }  // namespace
 
-Result<std::vector<int>> windows_by_layer(const ConfigView& view, int layers, int64_t window, int64_t first) {
+namespace {
+
+Result<std::vector<int>> windows_from(const ConfigView& view, int layers, int64_t window, int64_t first) {
   KVASIR_TRY(const std::vector<bool> slides, sliding_layers(view, layers));
   if (window == 0 && std::find(slides.begin(), slides.end(), true) != slides.end())
     return fail(Error::damaged, "layers have a window whose size the configuration does not give", view.where(),
@@ -133,6 +200,31 @@ Result<std::vector<int>> windows_by_layer(const ConfigView& view, int layers, in
   std::fill_n(windows.begin(), std::min<int64_t>(first, layers), 0);
   for (size_t l = 0; l < slides.size(); ++l) windows[l] = slides[l] ? static_cast<int>(window) : 0;
   return windows;
+}
+
+}  // namespace
+
+Result<std::vector<int>> windows_by_layer(const ConfigView& view, int layers, int64_t window, int64_t first) {
+  if (view.has(kGgufWindowStep))
+    return fail(Error::unsupported, "\"attention.sliding_window_pattern\" is no list of layers", view.where());
+  return windows_from(view, layers, window, first);
+}
+
+Result<std::vector<int>> stepped_windows(const ConfigView& view, int layers, int64_t window, int64_t usual_step) {
+  KVASIR_TRY(std::vector<bool> slides, sliding_layers(view, layers));
+  KVASIR_TRY(std::vector<int> windows, windows_from(view, layers, window, 0));
+  KVASIR_TRY(const int64_t step, view.get_int_or(kGgufWindowStep, usual_step, 1, 4096));
+  if (slides.empty())
+    for (size_t l = 0; l < windows.size(); ++l)
+      if (step > 0 && static_cast<int64_t>(l) % step == step - 1) windows[l] = 0;
+  return windows;
+}
+
+void set_windows(std::vector<int> windows, ModelConfig* c) {
+  c->windows = std::move(windows);
+  if (c->ropes.size() < 2) return;
+  c->rope_kinds.assign(static_cast<size_t>(c->layers), 0);
+  for (size_t l = 0; l < c->windows.size(); ++l) c->rope_kinds[l] = c->windows[l] != 0 ? 1 : 0;
 }
 
 Result<std::vector<int>> parse_switched_windows(const ConfigView& view, int layers) {

@@ -27,9 +27,22 @@ std::span<const Family* const> families() {
   return list;
 }
 
+namespace {
+
+// Models that hold a text model leave out the numbers that are transformers' defaults of it.
+void set_defaults(ConfigView& text) {
+  const auto family = find_family(text);
+  if (!family || text.has("hidden_size")) return;
+  for (const auto& [key, value] : (*family)->text_defaults)
+    if (!text.has(key)) text.set(key, value);
+}
+
+}  // namespace
+
 ConfigView text_config(const ConfigView& view) {
   auto text = view.object("text_config");
   if (!text) return view;
+  set_defaults(*text);
   text->complete_from(view, {"eos_token_id", "bos_token_id", "tie_word_embeddings", "torch_dtype", "dtype"});
   return *text;
 }
@@ -48,7 +61,7 @@ Result<const Family*> find_family(const ConfigView& view) {
 
 const GgufNames* find_gguf_names(std::string_view arch) {
   for (const Family* family : families())
-    if (!arch.empty() && family->gguf.arch == arch) return &family->gguf;
+    if (family->gguf.has_arch(arch)) return &family->gguf;
   return nullptr;
 }
 
@@ -56,6 +69,12 @@ namespace {
 
 // Where models of text and images put their language model; the first is no prefix at all.
 constexpr std::string_view kOuterPrefixes[] = {"", "language_model.", "model.language_model."};
+
+// Converters write single rows as matrices or as vectors.
+std::span<const int64_t> without_ones(std::span<const int64_t> shape) {
+  while (shape.size() > 1 && shape.front() == 1) shape = shape.subspan(1);
+  return shape;
+}
 
 }  // namespace
 
@@ -72,7 +91,7 @@ Result<const TensorInfo*> find_tensor(const Family& family, const TensorSpec& sp
                 "a complete checkpoint of this architecture");
   std::vector<int64_t> shape = spec.shape;
   if (info->transposed) std::reverse(shape.begin(), shape.end());
-  if (info->shape != shape)
+  if (!std::ranges::equal(without_ones(info->shape), without_ones(shape)))
     return fail(Error::damaged,
                 fmt::format("tensor \"{}\" has shape [{}], the config asks for [{}]", info->name,
                             fmt::join(info->shape, ", "), fmt::join(shape, ", ")),

@@ -12,6 +12,7 @@
 
 #include "arch/config.h"
 #include "arch/gguf_names.h"
+#include "arch/split_tensors.h"
 #include "cache/layout.h"
 #include "format/tensor_file.h"
 #include "math/compute.h"
@@ -28,6 +29,9 @@ struct TensorSpec {
   bool present = true;         ///< false: this config does not have it (a bias, say)
   bool by_position = false;    ///< of the embed list: rows are looked up by position, not by token
   bool optional = false;       ///< the config may have it, and the file tells
+  bool less_one = false;       ///< a gain that Hugging Face files store less one
+  bool of_expert = false;      ///< read by the tokens alone that choose its expert
+  int by_head = 0;             ///< rows of q, k and v, which Hugging Face files store head by head, of so many heads
 };
 
 /// Lists in the order of the family's own role numbers.
@@ -35,6 +39,7 @@ struct TensorTable {
   std::vector<TensorSpec> embed;  ///< tables of which a pass needs a row a token
   std::vector<std::vector<TensorSpec>> layers;
   std::vector<TensorSpec> head;  ///< final norm, then last the matrix of the vocabulary head
+  int head_bias = -1;            ///< of the head's list: the bias of its matrix; -1: none
 };
 
 /// The tensors of one group while it is acquired, by role. Matrices point at the file's own bytes; vectors were decoded
@@ -46,8 +51,8 @@ struct Weights {
   const Matrix& mat(int role) const { return matrices[static_cast<size_t>(role)]; }
   /// Null when the model does not have it.
   const float* vec(int role) const {
-    const auto& v = vectors[static_cast<size_t>(role)];
-    return v.empty() ? nullptr : v.data();
+    const auto i = static_cast<size_t>(role);
+    return i >= vectors.size() || vectors[i].empty() ? nullptr : vectors[i].data();
   }
 };
 
@@ -58,6 +63,9 @@ struct Family {
   std::span<const std::string_view> prefixes;  ///< what files may put before tensor names, "" included
   /// Endings of tensors that files hold and the model does not need: a mask, say.
   std::span<const std::string_view> buffers = {};
+  /// Numbers that "text_config" may leave out, where it leaves out "hidden_size".
+  std::span<const std::pair<std::string_view, int64_t>> text_defaults = {};
+  std::span<const TensorSplit> splits = {};  ///< tensors of folders that hold several of the table's
   GgufNames gguf;
   Result<ModelConfig> (*parse_config)(const ConfigView& view);
   TensorTable (*tensor_table)(const ModelConfig& config);

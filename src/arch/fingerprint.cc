@@ -33,13 +33,6 @@ class Hash {
   std::unique_ptr<XXH3_state_t, Free> state_;
 };
 
-// Where row r of a Hugging Face tensor lies in a file that stores pairs (Matrix::pair_dim).
-int64_t stored_row(int64_t r, int pair_dim) {
-  if (pair_dim == 0) return r;
-  const int64_t half = pair_dim / 2, in_group = r % pair_dim;
-  return r - in_group + 2 * (in_group % half) + in_group / half;
-}
-
 // A tensor's bytes as its file has them, some of its rows at a time. What is in memory is read there: the file may have
 // changed since. Otherwise from the file, so that a model of any size is hashed in little memory.
 struct Stored {
@@ -72,39 +65,38 @@ Result<void> add_transposed(const Stored& stored, int64_t rows, int64_t cols, si
   return {};
 }
 
-// Rows in order, a band of whole pair groups at a time so that the memory stays small.
-Result<void> add_rows(const Stored& stored, int64_t rows, int pair_dim, Hash& hash) {
+// Rows in the order of outputs, a band of whole groups at a time so that the memory stays small.
+Result<void> add_rows(const Stored& stored, int64_t rows, const RowOrder& order, Hash& hash) {
   constexpr int64_t kBandBytes = int64_t{1} << 20;
-  const int64_t group = std::max(1, pair_dim);
+  const int64_t group = std::max<int64_t>(1, order.group);
   const int64_t fit = std::max<int64_t>(1, kBandBytes / (group * static_cast<int64_t>(stored.row_bytes))) * group;
   std::vector<std::byte> band(static_cast<size_t>(std::min(fit, rows)) * stored.row_bytes);
   for (int64_t begin = 0; begin < rows; begin += fit) {
     const int64_t n = std::min(fit, rows - begin);
     const std::span<std::byte> read(band.data(), static_cast<size_t>(n) * stored.row_bytes);
     KVASIR_CHECK(stored.read(begin, read));
-    if (pair_dim == 0)
+    if (order.group == 0)
       hash.add(read.data(), read.size());
     else
       for (int64_t r = 0; r < n; ++r)
-        hash.add(read.data() + static_cast<size_t>(stored_row(r, pair_dim)) * stored.row_bytes, stored.row_bytes);
+        hash.add(read.data() + static_cast<size_t>(order.stored(r)) * stored.row_bytes, stored.row_bytes);
   }
   return {};
 }
 
-// The bytes in the order in which a Hugging Face folder holds them, whatever the file's own order is.
+// The bytes row by row in the order of outputs, whatever the file's own order is.
 Result<void> add_matrix(const TensorDir& dir, const WeightSource& source, const TensorInfo& info, const Matrix& m,
                         Hash& hash) {
   const int64_t rows = m.conv1d ? m.cols : m.rows, cols = m.conv1d ? m.rows : m.cols;
   const Stored stored{dir, source, info, m.row_bytes()};
   if (info.transposed && m.codec->block_elems == 1)
     return add_transposed(stored, rows, cols, static_cast<size_t>(m.codec->block_bytes), hash);
-  return add_rows(stored, rows, m.pair_dim, hash);
+  return add_rows(stored, rows, m.order, hash);
 }
 
-void add_vector(const std::vector<float>& v, int pair_dim, Hash& hash) {
+void add_vector(const std::vector<float>& v, const RowOrder& order, Hash& hash) {
   std::vector<float> ordered(v.size());
-  for (size_t r = 0; r < v.size(); ++r)
-    ordered[r] = v[static_cast<size_t>(stored_row(static_cast<int64_t>(r), pair_dim))];
+  for (size_t r = 0; r < v.size(); ++r) ordered[r] = v[static_cast<size_t>(order.stored(static_cast<int64_t>(r)))];
   hash.add(ordered.data(), ordered.size() * sizeof(float));
 }
 
@@ -120,7 +112,7 @@ Result<std::string> Network::fingerprint() const {
       const TensorInfo* info = group.infos[i];
       hash.add(fmt::format("{} {} {}x{}\n", group.names[i], info != nullptr ? m.codec->name : "f32", m.rows, m.cols));
       if (info != nullptr) KVASIR_CHECK(add_matrix(*dir_, *source_, *info, m, hash));
-      add_vector(group.vectors[i], group.vector_pairs[i], hash);
+      add_vector(group.vectors[i], group.orders[i], hash);
     }
   return hash.hex();
 }

@@ -35,9 +35,9 @@ void FirstTile::read_row(const Tile& tile, int i, int kv_head) {
   const Codec &k_codec = *shape_.k->codec, &v_codec = *shape_.v->codec;
   k_codec.decode(tile.k + at * tile.k_stride + head * k_codec.row_bytes(d), k, d);
   v_codec.decode(tile.v + at * tile.v_stride + head * v_codec.row_bytes(d), v_ + int64_t{i} * d, d);
-  if (i >= shape_.sinks) return;
+  if (i >= shape_.sinks || pass_.config().rope_kind(layer_) < 0) return;
   if (shape_.k->rotated) rotate_heads(k, 1, d);
-  pass_.kernels().rope({k, 1, d, pass_.sink_cos(row_, i), pass_.sink_sin(row_, i), pass_.config().rope->interleaved});
+  pass_.rotate_sink(layer_, row_, i, k, 1);
   if (shape_.k->rotated) rotate_heads(k, 1, d);
 }
 

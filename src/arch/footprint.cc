@@ -23,7 +23,7 @@ struct Shapes {
       if (!spec.present || spec.shape.size() != 2) continue;
       const int64_t rows = spec.conv1d ? spec.shape[1] : spec.shape[0];
       const int64_t cols = spec.conv1d ? spec.shape[0] : spec.shape[1];
-      matrices[i] = {&codec_f32(), nullptr, rows, cols, spec.conv1d, 0};
+      matrices[i] = {&codec_f32(), nullptr, rows, cols, spec.conv1d, {}};
       widest = std::max(widest, cols);
     }
   }
@@ -45,8 +45,8 @@ Result<Footprint> Footprint::of(const Family& family, const ModelConfig& c) {
   Footprint f;
   Columns columns;
   workspace.list_columns(&columns);
-  const std::vector<double> frequencies = c.rope ? c.rope->frequencies(c.head_dim) : std::vector<double>();
-  Pass pass(c, frequencies, *compute, workspace, {}, nullptr);
+  const std::vector<RopeFrequencies> ropes(c.ropes.begin(), c.ropes.end());
+  Pass pass(c, ropes, *compute, workspace, {}, nullptr);
   f.whole_pass_ = std::exchange(columns, {});
 
   const TensorTable table = family.tensor_table(c);
@@ -65,6 +65,7 @@ Result<Footprint> Footprint::of(const Family& family, const ModelConfig& c) {
   f.add_phase(std::exchange(columns, {}));
   f.widest_ = std::max(f.widest_, head.widest);
 
+  f.act_cols_ = std::max(f.widest_, int64_t{c.experts.used} * std::max(c.hidden, c.experts.ffn));
   const int64_t first_tile = 2 * int64_t{kTilePositions} * c.head_dim;
   f.scratch_floats_ =
       std::max(f.widest_ * kPanelRows, first_tile + attend_scratch_floats(c.head_dim, c.group(), kMaxAttendTokens));
@@ -82,14 +83,14 @@ size_t Footprint::workspace_floats(int tokens) const {
 }
 
 size_t Footprint::activation_bytes(int tokens, int threads) const {
-  const auto acts = static_cast<size_t>(int64_t{tokens} * widest_ / kActElems) * sizeof(ActBlock);
+  const auto acts = static_cast<size_t>(int64_t{tokens} * act_cols_ / kActElems) * sizeof(ActBlock);
   return (workspace_floats(tokens) + static_cast<size_t>(scratch_floats_ * threads)) * sizeof(float) + acts;
 }
 
 size_t sequence_bytes(const ModelConfig& c, int seen) {
   const int64_t tiles = int64_t{seen} / kTilePositions + 2;  // a window begins and ends within a tile
   return (size_t{3} * static_cast<size_t>(c.vocab) +
-          Workspace::floats_for(static_cast<int>(tiles * c.heads), c.head_dim + 2)) *
+          Workspace::floats_for(static_cast<int>((tiles + c.null_scores) * c.heads), c.head_dim + 2)) *
          sizeof(float);
 }
 

@@ -33,6 +33,7 @@ class Footprint {
   Columns whole_pass_;           // the residual stream and the RoPE tables
   std::vector<Columns> phases_;  // the embedding, the kinds of layers, the head: one at a time
   int64_t widest_ = 0;           // the most inputs of a matrix
+  int64_t act_cols_ = 0;         // inputs of integer weights of one token, over the experts that it uses
   int64_t scratch_floats_ = 0;
 };
 

@@ -2,18 +2,22 @@
 #include "arch/gguf.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "arch/split_tensors.h"
 #include "arch/unused.h"
 #include "base/quote.h"
 
 namespace kvasir {
 namespace {
 
-constexpr std::string_view kFactors = "rope_freqs.weight";  // becomes a part of the configuration
+// These become a part of the configuration.
+constexpr std::string_view kFactors = "rope_freqs.weight", kLongFactors = "rope_factors_long.weight",
+                           kShortFactors = "rope_factors_short.weight";
 
 // 0.6, where the file has the f32 next to it: so a folder's sampling and that of the GGUF file made from it agree.
 double shortest_decimal(double f32) { return std::strtod(fmt::format("{}", static_cast<float>(f32)).c_str(), nullptr); }
@@ -35,9 +39,11 @@ class Translator {
     KVASIR_CHECK(rope());
     KVASIR_CHECK(special_ids());
     KVASIR_CHECK(sampling());
-    KVASIR_TRY(auto ignored, unused_gguf_keys(metadata(), names_->arch, read_, where_));
-    std::erase_if(file_.tensors.tensors, [this](const TensorInfo& t) { return has_rope() && t.name == kFactors; });
-    for (TensorInfo& tensor : file_.tensors.tensors) rename(tensor);
+    KVASIR_TRY(auto ignored, unused_gguf_keys(metadata(), arch_, read_, where_));
+    std::erase_if(file_.tensors.tensors, [this](const TensorInfo& t) {
+      return has_rope() && (t.name == kFactors || t.name == kLongFactors || t.name == kShortFactors);
+    });
+    KVASIR_CHECK(rename_all());
     KVASIR_CHECK(sort_tensors(file_.tensors.tensors, where_));
     return GgufModel{std::move(config_), std::move(sampling_), std::move(file_.tensors), std::move(ignored)};
   }
@@ -49,7 +55,7 @@ class Translator {
       return fail(Error::damaged, "general.architecture is missing", where_, "a GGUF file of a language model");
     std::vector<std::string_view> known;
     for (const Family* family : families()) {
-      if (family->gguf.arch == *arch) family_ = family, names_ = &family->gguf;
+      if (family->gguf.has_arch(*arch)) family_ = family, names_ = &family->gguf, arch_ = *arch;
       if (!family->gguf.arch.empty()) known.push_back(family->gguf.arch);
     }
     if (family_ != nullptr) return {};
@@ -57,14 +63,17 @@ class Translator {
                 fmt::format("a model of architecture {}", fmt::join(known, ", ")));
   }
 
-  std::string key(std::string_view name) const { return fmt::format("{}.{}", names_->arch, name); }
+  std::string key(std::string_view name) const { return fmt::format("{}.{}", arch_, name); }
 
   // Every key that is read is marked; the others are harmless, or refused in the end.
   const std::string& mark(const std::string& key) { return *read_.insert(key).first; }
   Result<std::optional<int64_t>> get_int(std::string_view name) { return metadata().get_int(mark(key(name))); }
 
   Result<void> numbers() {
-    for (const GgufKey& name : names_->keys) KVASIR_CHECK(number(key(name.gguf), name.hf, config_));
+    const std::span<const GgufKey> of_experts = kGgufExpertKeys;
+    for (const std::span<const GgufKey> keys :
+         {names_->keys, names_->more_keys, names_->experts ? of_experts : std::span<const GgufKey>()})
+      for (const GgufKey& name : keys) KVASIR_CHECK(number(key(name.gguf), name.hf, config_));
     // A config.json may leave these out, and then means numbers of its own.
     for (std::string_view name :
          {"block_count", "context_length", "embedding_length", "feed_forward_length", "attention.head_count",
@@ -80,6 +89,10 @@ class Translator {
     if (value == nullptr) return {};
     if (const auto integer = value->as_int()) {
       view.set(hf, *integer);
+    } else if (const auto flag = value->as_bool()) {
+      view.set(hf, *flag);
+    } else if (const auto list = value->as_numbers(); list && !list->empty()) {
+      return same_for_all(at, *list, hf, view);
     } else if (const auto real = value->as_number()) {
       view.set(hf, decimal ? shortest_decimal(*real) : *real);
     } else {
@@ -88,6 +101,19 @@ class Translator {
                               gguf_type_name(value->type)),
                   where_);
     }
+    return {};
+  }
+
+  // A number a layer, which must be one and the same.
+  Result<void> same_for_all(const std::string& at, const std::vector<double>& list, std::string_view hf,
+                            ConfigView& view) {
+    if (std::ranges::any_of(list, [&](double x) { return x != list.front(); }))
+      return fail(Error::unsupported, fmt::format("{} differs between layers, which is not supported", in_quotes(at)),
+                  where_, "a model whose layers are all of one size");
+    if (list.front() == std::floor(list.front()))
+      view.set(hf, static_cast<int64_t>(list.front()));
+    else
+      view.set(hf, list.front());
     return {};
   }
 
@@ -121,6 +147,10 @@ class Translator {
     const std::string& at = mark(key("attention.sliding_window_pattern"));
     const GgufValue* value = metadata().find(at);
     if (value == nullptr) return {};
+    if (const auto step = value->as_int()) {
+      config_.set(kGgufWindowStep, *step);
+      return {};
+    }
     std::vector<int64_t> slides;
     if (const auto pattern = value->as_numbers())
       slides.assign(pattern->begin(), pattern->end());
@@ -161,6 +191,7 @@ class Translator {
     config_.set("attention_bias", any_layer_has({".attn_q.bias", ".attn_k.bias", ".attn_v.bias"}));
     config_.set(kGgufOutputBias, any_layer_has({".attn_output.bias"}));
     config_.set("mlp_bias", any_layer_has({".ffn_gate.bias", ".ffn_up.bias", ".ffn_down.bias"}));
+    config_.set("use_qk_norm", any_layer_has({".attn_q_norm.weight"}));
     config_.set(kGgufSparseBiases, true);
     return {};
   }
@@ -197,28 +228,67 @@ class Translator {
   Result<void> rope() {
     if (!has_rope()) return {};
     KVASIR_TRY(const auto rotated, get_int("rope.dimension_count"));
-    if (rotated && head_dim_ != 0 && *rotated != head_dim_)
-      return fail(Error::unsupported,
-                  fmt::format("{} of {} channels of a head are rotated, which is not supported", *rotated, head_dim_),
-                  where_, "a model that rotates whole heads");
-    for (const char* factors : {"rope_factors_long.weight", "rope_factors_short.weight"})
-      if (file_.tensors.find(factors) != nullptr)
-        return fail(Error::unsupported, fmt::format("RoPE scaling \"longrope\" (tensor {}) is not supported", factors),
-                    where_, "a model with linear, llama3 or no scaling");
+    if (rotated && *rotated != 0) config_.set(kGgufRotated, *rotated);
+    KVASIR_TRY(const auto local, metadata().get_number(mark(key("rope.freq_base_swa"))));
+    if (local) config_.set("rope_local_base_freq", *local);
+    if (file_.tensors.find(kLongFactors) != nullptr || file_.tensors.find(kShortFactors) != nullptr) return longrope();
     KVASIR_TRY(const auto type, metadata().get_string(mark(key("rope.scaling.type"))));
     KVASIR_TRY(const auto factor, scaling_factor());
     const TensorInfo* factors = file_.tensors.find(kFactors);
     const std::string kind(type.value_or("linear"));
     if (type == "linear" && !factor)
       return fail(Error::damaged, in_quotes(key("rope.scaling.factor")) + " is missing", where_);
+    if (kind == "yarn") return yarn(factor.value_or(1.0));
     if (kind != "linear" && kind != "none")
       return fail(Error::unsupported, fmt::format("RoPE scaling {} is not supported", in_quotes(kind)), where_,
-                  "a model with linear, llama3 or no scaling");
+                  "a model with linear, llama3, yarn, longrope or no scaling");
     KVASIR_TRY(ConfigView scaling, ConfigView::parse("{}", where_));
     scaling.set("rope_type", "linear");
     const double linear = kind == "none" ? 0 : factor.value_or(0);
     scaling.set("factor", linear == 0 ? 1.0 : linear);
     if (factors != nullptr) KVASIR_CHECK(set_factors(*factors, scaling));
+    config_.set("rope_scaling", scaling);
+    return {};
+  }
+
+  // Numbers of the scaling that is read: GGUF's name and transformers'.
+  Result<void> scaling_numbers(std::initializer_list<GgufName> names, ConfigView& scaling) {
+    for (const GgufName& name : names)
+      KVASIR_CHECK(number(key(fmt::format("rope.scaling.{}", name.gguf)), name.hf, scaling));
+    return {};
+  }
+
+  Result<void> yarn(double factor) {
+    KVASIR_TRY(ConfigView scaling, ConfigView::parse(R"({"rope_type":"yarn"})", where_));
+    scaling.set("factor", factor);
+    KVASIR_CHECK(scaling_numbers({{"original_context_length", "original_max_position_embeddings"},
+                                  {"yarn_beta_fast", "beta_fast"},
+                                  {"yarn_beta_slow", "beta_slow"},
+                                  {"yarn_log_multiplier", "mscale_all_dim"},
+                                  {"attn_factor", "attention_factor"},
+                                  {"yarn_attn_factor", "attention_factor"}},
+                                 scaling));
+    if (scaling.has("mscale_all_dim")) scaling.set("mscale", 1.0);
+    KVASIR_TRY(const double magnitude, scaling.get_number_or("attention_factor", 1.0, 0.0, 1e6));
+    if (magnitude == 1.0) scaling.remove("attention_factor");  // the number that means nothing there
+    config_.set("rope_scaling", scaling);
+    return {};
+  }
+
+  Result<void> longrope() {
+    KVASIR_TRY(ConfigView scaling, ConfigView::parse(R"({"rope_type":"longrope"})", where_));
+    for (const auto& [tensor, name] :
+         {std::pair(kLongFactors, "long_factor"), std::pair(kShortFactors, "short_factor")}) {
+      const TensorInfo* factors = file_.tensors.find(tensor);
+      if (factors == nullptr) return fail(Error::damaged, fmt::format("the tensor {} is missing", tensor), where_);
+      KVASIR_TRY(const std::vector<double> numbers, numbers_of(*factors));
+      scaling.set(name, numbers);
+    }
+    KVASIR_CHECK(scaling_numbers({{"original_context_length", "original_max_position_embeddings"},
+                                  {"attn_factor", "attention_factor"},
+                                  {"factor", "factor"}},
+                                 scaling));
+    KVASIR_CHECK(metadata().get_string(mark(key("rope.scaling.type"))));
     config_.set("rope_scaling", scaling);
     return {};
   }
@@ -235,13 +305,18 @@ class Translator {
   }
 
   Result<void> set_factors(const TensorInfo& tensor, ConfigView& scaling) const {
-    if (tensor.codec == nullptr || tensor.shape.size() != 1 || tensor.shape[0] > kMaxPairDim)
-      return fail(Error::damaged, "rope_freqs.weight is no short vector of floats", where_);
-    std::vector<float> factors(static_cast<size_t>(tensor.shape[0]));
-    tensor.codec->decode(file_.tensors.data(tensor).data(), factors.data(), tensor.shape[0]);
+    KVASIR_TRY(const std::vector<double> factors, numbers_of(tensor));
     scaling.set("rope_type", kGgufFactors);
-    scaling.set(kGgufFactors, std::vector<double>(factors.begin(), factors.end()));
+    scaling.set(kGgufFactors, factors);
     return {};
+  }
+
+  Result<std::vector<double>> numbers_of(const TensorInfo& tensor) const {
+    if (tensor.codec == nullptr || tensor.shape.size() != 1 || tensor.shape[0] > kMaxPairDim)
+      return fail(Error::damaged, tensor.name + " is no short vector of floats", where_);
+    std::vector<float> numbers(static_cast<size_t>(tensor.shape[0]));
+    tensor.codec->decode(file_.tensors.data(tensor).data(), numbers.data(), tensor.shape[0]);
+    return std::vector<double>(numbers.begin(), numbers.end());
   }
 
   // Sampling that the file's author recommends.
@@ -281,33 +356,74 @@ class Translator {
     return id == -1 || id == int64_t{0xffffffff} ? std::nullopt : id;
   }
 
+  // A name that ends in '*' stands for one that ends in a number.
   static std::string_view translate(std::span<const GgufName> names, std::string_view stem) {
-    const auto it = std::find_if(names.begin(), names.end(), [&](const GgufName& name) { return name.gguf == stem; });
+    const auto fits = [stem](const GgufName& name) {
+      if (!name.gguf.ends_with('*')) return name.gguf == stem;
+      const std::string_view before = name.gguf.substr(0, name.gguf.size() - 1);
+      return stem.starts_with(before) && stem.size() > before.size() &&
+             std::ranges::all_of(stem.substr(before.size()), [](char c) { return c >= '0' && c <= '9'; });
+    };
+    const auto it = std::ranges::find_if(names, fits);
     return it == names.end() ? std::string_view() : it->hf;
   }
+  std::string_view translate_in_layer(std::string_view part) const {
+    const std::span<const GgufName> of_experts = kGgufExpertTensors;
+    for (const std::span<const GgufName> names :
+         {names_->more_layer_tensors, names_->experts ? of_experts : std::span<const GgufName>(),
+          names_->layer_tensors})
+      if (const std::string_view hf = translate(names, part); !hf.empty()) return hf;
+    return {};
+  }
 
-  // "blk.3.attn_q.weight" -> "model.layers.3.self_attn.q_proj.weight". An unknown name stays, and is found unused.
-  void rename(TensorInfo& tensor) const {
-    tensor.stored_name = tensor.name;
-    const std::string_view name = tensor.stored_name;
-    const size_t dot = name.rfind('.');
-    if (dot == name.npos) return;
-    std::string_view stem = name.substr(0, dot);
-    const std::string_view ending = name.substr(dot);
-    constexpr std::string_view kLayerPrefix = "blk.";
-    if (!stem.starts_with(kLayerPrefix)) {
-      const std::string_view hf = translate(names_->tensors, stem);
-      if (!hf.empty()) tensor.name = std::string(hf).append(ending);
-      return;
+  Result<void> rename_all() {
+    std::vector<TensorInfo> renamed;
+    for (TensorInfo& tensor : file_.tensors.tensors) {
+      tensor.stored_name = tensor.name;
+      tensor.converted = true;
+      KVASIR_CHECK(tensor.name.starts_with("blk.") ? rename_in_layer(tensor, &renamed) : rename(tensor, &renamed));
     }
-    stem.remove_prefix(kLayerPrefix.size());
-    const size_t number = std::min(stem.find('.'), stem.size());
-    const std::string_view part = stem.substr(std::min(number + 1, stem.size()));
-    const std::string_view hf = translate(names_->layer_tensors, part);
-    if (hf.empty()) return;
+    file_.tensors.tensors = std::move(renamed);
+    return {};
+  }
+
+  // An unknown name stays, and is found unused.
+  Result<void> rename(TensorInfo& tensor, std::vector<TensorInfo>* to) const {
+    const std::string_view name = tensor.stored_name;
+    const size_t dot = std::min(name.rfind('.'), name.size());
+    const std::string_view hf = translate(names_->tensors, name.substr(0, dot));
+    if (!hf.empty()) tensor.name = std::string(hf).append(name.substr(dot));
+    to->push_back(std::move(tensor));
+    return {};
+  }
+
+  // "blk.3.attn_q.weight" -> "model.layers.3.self_attn.q_proj.weight".
+  Result<void> rename_in_layer(TensorInfo& tensor, std::vector<TensorInfo>* to) const {
+    const std::string stored = tensor.stored_name;
+    const size_t number = std::min(stored.find('.', 4), stored.size() - 1),
+                 dot = std::max(stored.rfind('.'), number + 1);
+    const std::string_view part = std::string_view(stored).substr(number + 1, dot - number - 1);
+    std::string_view ending = std::string_view(stored).substr(std::min(dot, stored.size()));
+    std::string_view hf = translate_in_layer(std::string(part).append(ending));  // a whole name
+    if (!hf.empty()) ending = {};
+    if (hf.empty()) hf = translate_in_layer(part);
+    if (hf.empty()) {
+      to->push_back(std::move(tensor));
+      return {};
+    }
+    const std::string before = fmt::format("{}{}.", names_->layers, std::string_view(stored).substr(4, number - 4));
     if (names_->is_paired(part)) tensor.pair_dim = pair_dim(tensor);
     tensor.transposed = names_->transposed && tensor.shape.size() == 2;
-    tensor.name = fmt::format("{}{}.{}{}", names_->layers, stem.substr(0, number), hf, ending);
+    const size_t star = hf.find('*'), numbered = part.rfind('.');
+    if (star != hf.npos && numbered == part.npos) {
+      KVASIR_TRY(auto parts, split_tensor(tensor, {&hf, 1}, before, ending, where_));
+      std::move(parts.begin(), parts.end(), std::back_inserter(*to));
+      return {};
+    }
+    tensor.name = before + std::string(hf).append(ending);
+    if (star != hf.npos) tensor.name.replace(before.size() + star, 1, part.substr(numbered + 1));
+    to->push_back(std::move(tensor));
+    return {};
   }
 
   // A tensor whose rows are no whole heads has a wrong shape, which is found later.
@@ -322,6 +438,7 @@ class Translator {
   const std::string& where_;
   const Family* family_ = nullptr;
   const GgufNames* names_ = nullptr;
+  std::string arch_;
   int64_t head_dim_ = 0;
   ConfigView config_;
   std::optional<ConfigView> sampling_;

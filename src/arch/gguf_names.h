@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -23,7 +24,7 @@ struct GgufKey {
   float ModelConfig::*real = nullptr;
 };
 
-inline constexpr GgufKey kGgufDecoderKeys[] = {
+inline constexpr auto kGgufDecoderKeys = std::to_array<GgufKey>({
     {"block_count", "num_hidden_layers", &ModelConfig::layers},
     {"context_length", "max_position_embeddings", &ModelConfig::max_ctx},
     {"embedding_length", "hidden_size", &ModelConfig::hidden},
@@ -34,7 +35,14 @@ inline constexpr GgufKey kGgufDecoderKeys[] = {
     {"attention.layer_norm_rms_epsilon", "rms_norm_eps", nullptr, &ModelConfig::norm_eps},
     {"attention.sliding_window", "sliding_window"},
     {"rope.freq_base", "rope_theta"},
-};
+});
+/// The same of models with LayerNorm.
+inline constexpr auto kGgufLayerNormKeys = [] {
+  auto keys = kGgufDecoderKeys;
+  for (GgufKey& key : keys)
+    if (key.hf == "rms_norm_eps") key.gguf = "attention.layer_norm_epsilon", key.hf = "layer_norm_eps";
+  return keys;
+}();
 inline constexpr GgufName kGgufDecoderTensors[] = {
     {"token_embd", "model.embed_tokens"}, {"output_norm", "model.norm"}, {"output", "lm_head"}};
 inline constexpr GgufName kGgufDecoderLayerTensors[] = {
@@ -46,11 +54,49 @@ inline constexpr GgufName kGgufDecoderLayerTensors[] = {
     {"ffn_down", "mlp.down_proj"},
 };
 
+/// 1 softmax, 2 sigmoid; each family has its own, and this only confirms it.
+inline constexpr const char* kGgufGate = "gguf.gate";
+
+/// Keys of experts, after those of the family.
+inline constexpr GgufKey kGgufExpertKeys[] = {{"expert_count", "num_experts"},
+                                              {"expert_used_count", "num_experts_per_tok"},
+                                              {"expert_feed_forward_length", "moe_intermediate_size"},
+                                              {"expert_shared_count", "n_shared_experts"},
+                                              {"expert_shared_feed_forward_length", "shared_expert_intermediate_size"},
+                                              {"leading_dense_block_count", "first_k_dense_replace"},
+                                              {"expert_weights_norm", "norm_topk_prob"},
+                                              {"expert_weights_scale", "routed_scaling_factor"},
+                                              {"expert_gating_func", kGgufGate},
+                                              {"expert_group_count", "n_group"},
+                                              {"expert_group_used_count", "topk_group"},
+                                              {"interleave_moe_layer_step", "moe_layer_interval"}};
+
+/// Tensors of experts. A name with '*' is of each expert: the file's tensor holds them all, or has its number there
+/// too.
+inline constexpr GgufName kGgufExpertTensors[] = {
+    {"ffn_gate_inp", "mlp.gate"},
+    {"ffn_gate_exps", "mlp.experts.*.gate_proj"},
+    {"ffn_up_exps", "mlp.experts.*.up_proj"},
+    {"ffn_down_exps", "mlp.experts.*.down_proj"},
+    {"ffn_gate.*", "mlp.experts.*.gate_proj"},
+    {"ffn_up.*", "mlp.experts.*.up_proj"},
+    {"ffn_down.*", "mlp.experts.*.down_proj"},
+    {"exp_probs_b.bias", "mlp.gate.e_score_correction_bias"},
+    {"ffn_gate_shexp", "mlp.shared_experts.gate_proj"},
+    {"ffn_up_shexp", "mlp.shared_experts.up_proj"},
+    {"ffn_down_shexp", "mlp.shared_experts.down_proj"},
+    {"ffn_gate_inp_shexp", "mlp.shared_expert_gate"},
+};
+
 struct GgufNames {
   std::string_view arch;                                    ///< "general.architecture"; empty: not in GGUF files
+  std::span<const std::string_view> other_archs = {};       ///< more of them
   std::span<const GgufKey> keys = kGgufDecoderKeys;         ///< metadata after "ARCH." to config.json
+  std::span<const GgufKey> more_keys = {};                  ///< further ones, which a file may leave out
   std::span<const GgufName> tensors = kGgufDecoderTensors;  ///< without ".weight", ".bias"
   std::span<const GgufName> layer_tensors = kGgufDecoderLayerTensors;  ///< after "blk.N."
+  std::span<const GgufName> more_layer_tensors = {};                   ///< looked up before those
+  bool experts = false;                                                ///< further keys and tensors of them
   std::string_view layers = "model.layers.";                           ///< what stands for "blk."
   std::span<const std::string_view> paired{};  ///< layer tensors whose rows hold their rotation pairs side by side
   bool transposed = false;                     ///< matrices of layers are the transposes of Hugging Face's
@@ -58,6 +104,9 @@ struct GgufNames {
   /// GGUF has no key for it.
   std::optional<std::span<const std::string_view>> rstrip_but{};
 
+  bool has_arch(std::string_view name) const {
+    return !arch.empty() && (name == arch || std::ranges::find(other_archs, name) != other_archs.end());
+  }
   /// By the name of a layer's tensor, "attn_q".
   bool is_paired(std::string_view layer_tensor) const {
     return std::find(paired.begin(), paired.end(), layer_tensor) != paired.end();

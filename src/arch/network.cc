@@ -26,6 +26,16 @@ Result<const TensorInfo*> Network::find(const TensorSpec& spec, const TensorDir&
   return info;
 }
 
+namespace {
+
+RowOrder row_order(const TensorSpec& spec, const TensorInfo& info) {
+  if (info.pair_dim != 0) return {info.pair_dim, 2, 1};
+  if (spec.by_head == 0 || info.converted) return {};
+  return {spec.shape[0], 3, spec.shape[0] / (3 * spec.by_head)};
+}
+
+}  // namespace
+
 Result<Network::Group> Network::bind(const std::vector<TensorSpec>& specs, const TensorDir& dir,
                                      const std::string& where) const {
   Group group;
@@ -39,10 +49,12 @@ Result<Network::Group> Network::bind(const std::vector<TensorSpec>& specs, const
       std::vector<std::byte> bytes(info->bytes);
       KVASIR_CHECK(read_tensor(dir, *info, 0, bytes));
       info->codec->decode(bytes.data(), vector.data(), spec.shape[0]);
+      if (spec.less_one && !info->converted)
+        for (float& gain : vector) gain += 1.0f;
     } else if (info != nullptr) {
       const int64_t rows = spec.conv1d ? spec.shape[1] : spec.shape[0];
       const int64_t cols = spec.conv1d ? spec.shape[0] : spec.shape[1];
-      matrix = {info->codec, nullptr, rows, cols, spec.conv1d != info->transposed, info->pair_dim};
+      matrix = {info->codec, nullptr, rows, cols, spec.conv1d != info->transposed, row_order(spec, *info)};
       if (matrix.conv1d && info->codec->act != Act::f32)
         return fail(Error::unsupported,
                     fmt::format("tensor \"{}\" has integer weights that are stored by column", info->name), where,
@@ -51,7 +63,7 @@ Result<Network::Group> Network::bind(const std::vector<TensorSpec>& specs, const
     group.infos.push_back(vector.empty() ? info : nullptr);
     group.matrices.push_back(matrix);
     group.vectors.push_back(std::move(vector));
-    group.vector_pairs.push_back(info != nullptr ? info->pair_dim : 0);
+    group.orders.push_back(info != nullptr ? row_order(spec, *info) : RowOrder{});
     group.names.push_back(spec.name);
     group.by_position.push_back(spec.by_position);
   }
@@ -70,7 +82,7 @@ WeightUse Network::weight_use(WeightsMode mode) {
   const Matrix& head = groups_.back().matrices.back();
   const TensorInfo* stored = groups_.back().infos.back();
   const uint64_t row_bytes = stored->bytes / static_cast<uint64_t>(head.rows);
-  const bool sliced = mode == WeightsMode::streamed && !head.conv1d && head.pair_dim == 0;
+  const bool sliced = mode == WeightsMode::streamed && !head.conv1d && head.order.group == 0;
   const auto fit = std::max<int64_t>(16, static_cast<int64_t>(largest_layer_bytes() / row_bytes) / 16 * 16);
   const int64_t most = sliced ? fit : head.rows;
   for (int64_t begin = 0; begin < head.rows; begin += most) {
@@ -91,7 +103,7 @@ Result<std::unique_ptr<Network>> Network::load(const Family& family, ModelConfig
   net->family_ = &family;
   net->config_ = std::move(config);
   net->dir_ = dir;
-  if (net->config_.rope) net->rope_frequencies_ = net->config_.rope->frequencies(net->config_.head_dim);
+  for (const RopeConfig& rope : net->config_.ropes) net->ropes_.emplace_back(rope);
   KVASIR_TRY(net->footprint_, Footprint::of(family, net->config_));
   const TensorTable table = family.tensor_table(net->config_);
   std::vector<const std::vector<TensorSpec>*> lists{&table.embed};
@@ -103,6 +115,7 @@ Result<std::unique_ptr<Network>> Network::load(const Family& family, ModelConfig
       if (m.codec != nullptr && m.codec->act == Act::q8) net->integer_cols_ = std::max(net->integer_cols_, m.cols);
     net->groups_.push_back(std::move(group));
   }
+  net->head_bias_ = table.head_bias;
   KVASIR_TRY(net->source_, open_weights(dir, net->weight_use(mode), mode));
   for (const auto& file : dir->files) file->drop_pages();  // of reading its header
   return net;
@@ -225,10 +238,14 @@ Result<void> Network::forward(std::span<const BatchItem> items, Compute& compute
   KVASIR_CHECK(workspace.reserve(footprint_.workspace_floats(tokens) + sink_angle_floats(config_, items) +
                                  static_cast<size_t>(attend_state_floats(config_, items, compute.threads()))));
   KVASIR_CHECK(compute.reserve_scratch(footprint_.scratch_floats()));
-  if (integer_cols_ > 0) KVASIR_CHECK(compute.reserve_acts(tokens, integer_cols_));
+  if (integer_cols_ > 0) {
+    const ExpertConfig& experts = config_.experts;
+    KVASIR_CHECK(compute.reserve_acts(tokens, integer_cols_));
+    KVASIR_CHECK(compute.reserve_acts(int64_t{tokens} * experts.used, std::max(config_.hidden, experts.ffn)));
+  }
   for (size_t i = 0; i < items.size(); ++i) items[i].cache->apply(std::move(plans[i]));
 
-  Pass pass(config_, rope_frequencies_, compute, workspace, items, trace);
+  Pass pass(config_, ropes_, compute, workspace, items, trace);
   const std::vector<int> wanted = wanted_rows(pass);
   const auto one_pass = source_->begin_pass();
   KVASIR_CHECK(embed(pass));
@@ -297,12 +314,22 @@ Result<void> Network::vocabulary_head(Pass& pass, const Rows& normed, std::span<
   const Rows x = pass.workspace().take(static_cast<int>(wanted.size()), normed.cols);
   for (int t = 0; t < x.n; ++t) std::copy_n(normed.row(wanted[static_cast<size_t>(t)]), x.cols, x.row(t));
   const Rows y{logits, x.n, config_.vocab, config_.vocab};
+  const auto& vectors = groups_.back().vectors;
+  const float* bias = head_bias_ < 0 || vectors[static_cast<size_t>(head_bias_)].empty()
+                          ? nullptr
+                          : vectors[static_cast<size_t>(head_bias_)].data();
   for (size_t s = 0; s < slices_.size(); ++s) {
     KVASIR_TRY(const HeldWeights held, acquire_slice(s, pass.compute()));
     const Matrix& rows = held.weights().mat(0);
-    const MatmulJob job{rows, nullptr, y.columns(slices_[s].begin, rows.rows)};
+    const MatmulJob job{rows, bias != nullptr ? bias + slices_[s].begin : nullptr,
+                        y.columns(slices_[s].begin, rows.rows)};
     pass.compute().matmul(x, {&job, 1});
   }
+  const Kernels& kernels = pass.kernels();
+  pass.compute().for_rows(y.n, [&](int t) {
+    if (config_.logit_scale != 1) kernels.scale(y.row(t), config_.logit_scale, y.cols);
+    if (config_.logit_cap != 0) kernels.soft_cap(y.row(t), config_.logit_cap, y.cols);
+  });
   return {};
 }
 

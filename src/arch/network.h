@@ -85,7 +85,7 @@ class Network {
     std::vector<const TensorInfo*> infos;     // null: not in this model, or a vector
     std::vector<Matrix> matrices;             // data is set while acquired
     std::vector<std::vector<float>> vectors;  // decoded when opened
-    std::vector<int> vector_pairs;            // TensorInfo::pair_dim of each vector
+    std::vector<RowOrder> orders;             // of each matrix's or vector's rows
     std::vector<std::string> names;           // canonical
     std::vector<bool> by_position;            // TensorSpec::by_position
     size_t vector_bytes = 0;                  // of the vectors, as stored
@@ -118,9 +118,10 @@ class Network {
   std::shared_ptr<const TensorDir> dir_;
   std::unique_ptr<WeightSource> source_;
   std::vector<Group> groups_;  // embed, layers, head
+  int head_bias_ = -1;         // TensorTable::head_bias
   std::vector<Slice> slices_;  // of the head: one, or as many as a layer's memory asks for when weights are streamed
-  std::vector<double> rope_frequencies_;
-  int64_t integer_cols_ = 0;  // the most inputs of a matrix of integer weights; 0: there is none
+  std::vector<RopeFrequencies> ropes_;  // of each kind of the config
+  int64_t integer_cols_ = 0;            // the most inputs of a matrix of integer weights; 0: there is none
 };
 
 }  // namespace kvasir

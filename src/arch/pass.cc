@@ -14,24 +14,18 @@ int most_sinks(std::span<const BatchItem> items) {
   return most;
 }
 
-void angles(double position, std::span<const double> frequencies, float* cos, float* sin) {
-  for (size_t i = 0; i < frequencies.size(); ++i) {
-    double s = 0, c = 0;
-    sincos_f64(position * frequencies[i], &s, &c);
-    cos[i] = static_cast<float>(c);
-    sin[i] = static_cast<float>(s);
-  }
-}
-
 }  // namespace
 
 size_t sink_angle_floats(const ModelConfig& config, std::span<const BatchItem> items) {
   int tokens = 0;
   for (const BatchItem& item : items) tokens += static_cast<int>(item.tokens.size());
-  return 2 * Workspace::floats_for(tokens * most_sinks(items), config.head_dim / 2);
+  size_t floats = 0;
+  for (const RopeConfig& rope : config.ropes)
+    floats += 2 * Workspace::floats_for(tokens * most_sinks(items), rope.channels / 2);
+  return floats;
 }
 
-Pass::Pass(const ModelConfig& config, std::span<const double> rope_frequencies, Compute& compute, Workspace& workspace,
+Pass::Pass(const ModelConfig& config, std::span<const RopeFrequencies> ropes, Compute& compute, Workspace& workspace,
            std::span<const BatchItem> items, const Trace* trace)
     : config_(config),
       compute_(compute),
@@ -48,27 +42,50 @@ Pass::Pass(const ModelConfig& config, std::span<const double> rope_frequencies, 
     }
   }
   x = take(config.hidden);
-  if (!rope_frequencies.empty()) make_rope_tables(rope_frequencies);
-  if (most_sinks_ > 0) make_sink_tables(rope_frequencies);
+  make_rope_tables(ropes);
+  if (most_sinks_ > 0) make_sink_tables(ropes);
 }
 
-void Pass::make_rope_tables(std::span<const double> frequencies) {
-  cos_ = take(static_cast<int64_t>(frequencies.size()));
-  sin_ = take(static_cast<int64_t>(frequencies.size()));
-  compute_.for_rows(tokens(), [&](int t) { angles(position(t), frequencies, cos_.row(t), sin_.row(t)); });
+// Of row t's token; `position` is its own or a sink's.
+void Pass::set_angles(int t, size_t kind, const RopeFrequencies& rope, double position, const Angles& angles,
+                      int row) const {
+  const std::vector<double>& frequencies = item_of(t).cache->shape().long_rope ? rope.longer : rope.usual;
+  const auto magnitude = static_cast<double>(config_.ropes[kind].magnitude);
+  for (size_t i = 0; i < frequencies.size(); ++i) {
+    double s = 0, c = 0;
+    sincos_f64(position * frequencies[i], &s, &c);
+    angles.cos.row(row)[i] = static_cast<float>(c * magnitude);
+    angles.sin.row(row)[i] = static_cast<float>(s * magnitude);
+  }
+}
+
+void Pass::make_rope_tables(std::span<const RopeFrequencies> ropes) {
+  for (size_t kind = 0; kind < ropes.size(); ++kind) {
+    const auto half = static_cast<int64_t>(ropes[kind].usual.size());
+    const Angles angles = angles_.emplace_back(Angles{take(half), take(half)});
+    compute_.for_rows(tokens(), [&](int t) { set_angles(t, kind, ropes[kind], position(t), angles, t); });
+  }
 }
 
 // Every layer of a sequence with sinks has the same window.
-void Pass::make_sink_tables(std::span<const double> frequencies) {
-  const auto half = static_cast<int64_t>(frequencies.size());
-  sink_cos_ = workspace_.take(tokens() * most_sinks_, half);
-  sink_sin_ = workspace_.take(tokens() * most_sinks_, half);
-  compute_.for_rows(tokens(), [&](int t) {
-    const CacheShape& shape = item_of(t).cache->shape();
-    const int place = std::max(0, position(t) + 1 - shape.window(0) - shape.sinks);
-    for (int i = 0; i < shape.sinks; ++i)
-      angles(place + i, frequencies, sink_cos_.row(t * most_sinks_ + i), sink_sin_.row(t * most_sinks_ + i));
-  });
+void Pass::make_sink_tables(std::span<const RopeFrequencies> ropes) {
+  for (size_t kind = 0; kind < ropes.size(); ++kind) {
+    const auto half = static_cast<int64_t>(ropes[kind].usual.size());
+    const auto rows = [&] { return workspace_.take(tokens() * most_sinks_, half); };
+    const Angles angles = sink_angles_.emplace_back(Angles{rows(), rows()});
+    compute_.for_rows(tokens(), [&](int t) {
+      const CacheShape& shape = item_of(t).cache->shape();
+      const int place = std::max(0, position(t) + 1 - shape.window(0) - shape.sinks);
+      for (int i = 0; i < shape.sinks; ++i) set_angles(t, kind, ropes[kind], place + i, angles, t * most_sinks_ + i);
+    });
+  }
+}
+
+void Pass::rotate(int layer, float* heads, int count, const std::vector<Angles>& angles, int row) const {
+  const auto kind = static_cast<size_t>(config_.rope_kind(layer));
+  const RopeConfig& rope = config_.ropes[kind];
+  kernels().rope({heads, count, config_.head_dim, rope.channels, angles[kind].cos.row(row), angles[kind].sin.row(row),
+                  rope.interleaved});
 }
 
 }  // namespace kvasir

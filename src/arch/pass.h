@@ -24,6 +24,13 @@ struct BatchItem {
   int hidden_from = 0;
 };
 
+/// Angles per position of one of a model's kinds of rotation; `longer`: of sessions past its original context.
+struct RopeFrequencies {
+  std::vector<double> usual, longer;
+
+  explicit RopeFrequencies(const RopeConfig& rope) : usual(rope.frequencies()), longer(rope.frequencies(true)) {}
+};
+
 /// Floats of workspace that the angles of the sinks of a pass take.
 size_t sink_angle_floats(const ModelConfig& config, std::span<const BatchItem> items);
 
@@ -32,7 +39,8 @@ using Trace = std::function<void(int layer, std::string_view name, const Rows& r
 
 class Pass {
  public:
-  Pass(const ModelConfig& config, std::span<const double> rope_frequencies, Compute& compute, Workspace& workspace,
+  /// `ropes`: of each of the config's kinds.
+  Pass(const ModelConfig& config, std::span<const RopeFrequencies> ropes, Compute& compute, Workspace& workspace,
        std::span<const BatchItem> items, const Trace* trace);
 
   const ModelConfig& config() const { return config_; }
@@ -49,13 +57,18 @@ class Pass {
   /// Row of an item's first token.
   int first_row(size_t item) const { return first_rows_[item]; }
 
-  /// Cosines and sines of row t, head_dim / 2 of each.
-  const float* cos(int t) const { return cos_.row(t); }
-  const float* sin(int t) const { return sin_.row(t); }
-
-  /// The same for sink i of row t's sequence, at its place right before what the window shows that row.
-  const float* sink_cos(int t, int i) const { return sink_cos_.row(t * most_sinks_ + i); }
-  const float* sink_sin(int t, int i) const { return sink_sin_.row(t * most_sinks_ + i); }
+  /// Cosines and sines of one kind of rotation, a row for each token (or each of its sinks).
+  struct Angles {
+    Rows cos, sin;
+  };
+  /// Of the tokens, for each kind of the config.
+  const std::vector<Angles>& angles() const { return angles_; }
+  /// Rotates heads of row t by its position, or those of sink i of its sequence, by its place right before what the
+  /// window shows that row. The layer must have RoPE.
+  void rotate(int layer, int t, float* heads, int count) const { rotate(layer, heads, count, angles_, t); }
+  void rotate_sink(int layer, int t, int i, float* heads, int count) const {
+    rotate(layer, heads, count, sink_angles_, t * most_sinks_ + i);
+  }
 
   /// [tokens()][cols], good until the layer ends.
   Rows take(int64_t cols) { return workspace_.take(tokens(), cols); }
@@ -67,8 +80,11 @@ class Pass {
   Rows x;  ///< the residual stream, [tokens()][hidden]
 
  private:
-  void make_rope_tables(std::span<const double> frequencies);
-  void make_sink_tables(std::span<const double> frequencies);
+  void make_rope_tables(std::span<const RopeFrequencies> ropes);
+  void make_sink_tables(std::span<const RopeFrequencies> ropes);
+  void set_angles(int t, size_t kind, const RopeFrequencies& rope, double position, const Angles& angles,
+                  int row) const;
+  void rotate(int layer, float* heads, int count, const std::vector<Angles>& angles, int row) const;
 
   const ModelConfig& config_;
   Compute& compute_;
@@ -76,8 +92,8 @@ class Pass {
   std::span<const BatchItem> items_;
   const Trace* trace_;
   std::vector<int> ids_, positions_, owners_, first_rows_;
-  int most_sinks_;  // of a sequence
-  Rows cos_, sin_, sink_cos_, sink_sin_;
+  int most_sinks_;                            // of a sequence
+  std::vector<Angles> angles_, sink_angles_;  // of each kind
 };
 
 }  // namespace kvasir

@@ -1,5 +1,6 @@
 // RoPE from a configuration: theta, the kinds of scaling, and the frequencies that they give.
 // Source: transformers, modeling_rope_utils.py.
+#include <algorithm>
 #include <cmath>
 #include <numbers>
 
@@ -41,11 +42,11 @@ Result<Llama3Scaling> parse_llama3(const ConfigView& scaling) {
   return s;
 }
 
-// The divisors themselves, which a GGUF file has instead of a kind and its numbers.
-Result<std::vector<float>> parse_factors(const ConfigView& scaling, int head_dim) {
-  KVASIR_TRY(const auto numbers, scaling.get_numbers_or_empty(kGgufFactors));
-  if (numbers.size() != static_cast<size_t>(head_dim / 2))
-    return fail(Error::damaged, fmt::format("{} RoPE factors for a head of {} channels", numbers.size(), head_dim),
+// Divisors of the frequencies.
+Result<std::vector<float>> parse_factors(const ConfigView& scaling, std::string_view key, int channels) {
+  KVASIR_TRY(const auto numbers, scaling.get_numbers_or_empty(key));
+  if (numbers.size() != static_cast<size_t>(channels / 2))
+    return fail(Error::damaged, fmt::format("{} RoPE factors for {} rotated channels", numbers.size(), channels),
                 scaling.where());
   std::vector<float> factors;
   for (double number : numbers) {
@@ -56,41 +57,102 @@ Result<std::vector<float>> parse_factors(const ConfigView& scaling, int head_dim
   return factors;
 }
 
+// What YaRN and LongRoPE multiply cosines and sines by where a file does not say it.
+double yarn_magnitude(double factor, double scale) { return factor <= 1 ? 1.0 : 0.1 * scale * log_f64(factor) + 1.0; }
+
+// Numbers in 32 bits, as GGUF files keep them.
+Result<void> parse_yarn(const ConfigView& scaling, int max_ctx, RopeConfig* rope) {
+  YarnScaling yarn;
+  const auto as_f32 = [](double x) { return static_cast<double>(static_cast<float>(x)); };
+  KVASIR_TRY(yarn.factor, scaling.get_number("factor", 1.0, 1e6).map(as_f32));
+  KVASIR_TRY(yarn.beta_fast, scaling.get_number_or("beta_fast", 32.0, 1e-3, 1e6).map(as_f32));
+  KVASIR_TRY(yarn.beta_slow, scaling.get_number_or("beta_slow", 1.0, 1e-3, 1e6).map(as_f32));
+  KVASIR_TRY(yarn.original_ctx, scaling.get_int_or("original_max_position_embeddings", max_ctx, 1, 1 << 28));
+  KVASIR_TRY(yarn.rounded, scaling.get_bool_or("truncate", true));
+  KVASIR_TRY(const double mscale, scaling.get_number_or("mscale", 0.0, 0.0, 1e3));
+  KVASIR_TRY(const double of_all, scaling.get_number_or("mscale_all_dim", 0.0, 0.0, 1e3));
+  const bool both = mscale != 0 && of_all != 0;
+  const double magnitude = both ? yarn_magnitude(yarn.factor, mscale) / yarn_magnitude(yarn.factor, of_all)
+                                : yarn_magnitude(yarn.factor, 1.0);
+  KVASIR_TRY(const double given, scaling.get_number_or("attention_factor", magnitude, 1e-3, 1e3));
+  rope->magnitude = static_cast<float>(given);
+  rope->yarn = yarn;
+  return {};
+}
+
+// Where the original context is not in the object, it is beside it.
+Result<void> parse_longrope(const ConfigView& view, const ConfigView& scaling, int max_ctx, RopeConfig* rope) {
+  KVASIR_TRY(rope->factors, parse_factors(scaling, "short_factor", rope->channels));
+  KVASIR_TRY(rope->long_factors, parse_factors(scaling, "long_factor", rope->channels));
+  constexpr const char* kOriginal = "original_max_position_embeddings";
+  const ConfigView& holder = scaling.has(kOriginal) ? scaling : view;
+  KVASIR_TRY(const int64_t original, holder.get_int(kOriginal, 1, 1 << 28));
+  rope->original_ctx = static_cast<int>(original);
+  const double stretch = static_cast<double>(max_ctx) / static_cast<double>(original);
+  KVASIR_TRY(const double factor, scaling.get_number_or("factor", stretch, 1e-3, 1e6));
+  const double magnitude =
+      factor <= 1 ? 1.0 : std::sqrt(1.0 + log_f64(factor) / log_f64(static_cast<double>(original)));
+  KVASIR_TRY(const double given, scaling.get_number_or("attention_factor", magnitude, 1e-3, 1e3));
+  rope->magnitude = static_cast<float>(given);
+  return {};
+}
+
+// Frequencies change only past max_position_embeddings, which is the most that a session may hold. With "alpha"
+// (Hunyuan) they are those of another theta, which GGUF files keep in 32 bits.
+Result<void> parse_dynamic(const ConfigView& scaling, RopeConfig* rope) {
+  KVASIR_CHECK(scaling.get_number_or("factor", 1.0, 1.0, 1e6));
+  KVASIR_TRY(const double alpha, scaling.get_number_or("alpha", 0.0, 0.0, 1e6));
+  const int n = rope->channels;
+  if (alpha != 0 && n > 2)
+    rope->theta =
+        static_cast<double>(static_cast<float>(rope->theta * pow_f64(alpha, static_cast<double>(n) / (n - 2))));
+  return {};
+}
+
+// The divisor of frequency i of n channels.
+double yarn_divisor(const YarnScaling& yarn, double theta, int i, int n) {
+  const auto channel = [&](double turns) {
+    const double waves = static_cast<double>(yarn.original_ctx) / (turns * 2.0 * std::numbers::pi);
+    return n * log_f64(waves) / (2.0 * log_f64(theta));
+  };
+  double low = channel(yarn.beta_fast), high = channel(yarn.beta_slow);
+  if (yarn.rounded) low = std::floor(low), high = std::ceil(high);
+  low = std::max(low, 0.0), high = std::min(high, n - 1.0);
+  const double r = std::clamp((i - low) / std::max(high - low, 0.001), 0.0, 1.0);
+  return 1.0 / (r / yarn.factor + (1.0 - r));
+}
+
 }  // namespace
 
-std::vector<double> RopeConfig::frequencies(int head_dim) const {
+std::vector<double> RopeConfig::frequencies(bool longer) const {
+  const std::vector<float>& divisors = longer && !long_factors.empty() ? long_factors : factors;
   std::vector<double> out;
-  for (int i = 0; i < head_dim / 2; ++i) {
-    const double factor = factors.empty() ? 1.0 : static_cast<double>(factors[static_cast<size_t>(i)]);
-    out.push_back(pow_f64(theta, -2.0 * i / head_dim) / linear / factor);
+  for (int i = 0; i < channels / 2; ++i) {
+    const double factor = divisors.empty() ? 1.0 : static_cast<double>(divisors[static_cast<size_t>(i)]);
+    out.push_back(pow_f64(theta, -2.0 * i / channels) / linear / factor);
+    if (yarn) out.back() /= yarn_divisor(*yarn, theta, i, channels);
   }
   return out;
 }
 
 namespace {
 
-constexpr const char* kSupportedRope = "a model with linear, llama3 or no scaling";
-constexpr const char* kLayerTypes[] = {"full_attention", "sliding_attention"};
+constexpr const char* kSupportedRope = "a model with linear, llama3, yarn, longrope or no scaling";
+constexpr const char* kFull = "full_attention";
+constexpr const char* kSliding = "sliding_attention";
 
-// The parameters that the layers share. Newer files may give them by the kind of layer (Gemma 3 has two thetas).
-Result<ConfigView> shared_by_layers(const ConfigView& view, const ConfigView& parameters) {
-  KVASIR_TRY(std::vector<std::string> used, view.get_strings_or_empty("layer_types"));
-  if (used.empty())
-    for (const char* type : kLayerTypes)
-      if (parameters.has(type)) used.emplace_back(type);
-  std::optional<ConfigView> shared;
-  for (const std::string& type : used) {
-    const auto of_type = parameters.object(type);
-    if (!of_type)
+// One object, or that of layers without a window and that of layers with one, from an object that has both.
+Result<std::vector<ConfigView>> by_layer_type(const ConfigView& view, const ConfigView& parameters) {
+  KVASIR_TRY(const std::vector<std::string> used, view.get_strings_or_empty("layer_types"));
+  std::vector<ConfigView> objects;
+  for (const char* type : {kFull, kSliding}) {
+    if (const auto own = parameters.object(type))
+      objects.push_back(*own);
+    else if (std::find(used.begin(), used.end(), type) != used.end())
       return fail(Error::damaged, fmt::format("\"rope_parameters\" has none for layers of {}", type), view.where());
-    if (shared && shared->json_text() != of_type->json_text())
-      return fail(Error::unsupported,
-                  fmt::format("RoPE that differs between layers (\"rope_parameters\" of {} and {}) is not supported",
-                              used.front(), type),
-                  view.where(), "a model whose layers are all rotated alike");
-    shared = of_type;
   }
-  return *shared;
+  if (objects.size() == 2 && objects[0].json_text() == objects[1].json_text()) objects.pop_back();
+  return objects;
 }
 
 // The object "rope_parameters" or "rope_scaling"; nothing when neither is there.
@@ -102,11 +164,7 @@ Result<std::optional<ConfigView>> rope_object(const ConfigView& view) {
   if (parameters && scaling && parameters->json_text() != scaling->json_text())
     return fail(Error::damaged, "\"rope_parameters\" and \"rope_scaling\" are both there and differ", view.where(),
                 "one of the two");
-  if (!parameters) return scaling;
-  for (const char* type : kLayerTypes)
-    if (parameters->has(type))
-      return shared_by_layers(view, *parameters).map([](ConfigView v) { return std::optional(v); });
-  return parameters;
+  return parameters ? parameters : scaling;
 }
 
 // "rope_type", "type" in older files. A file that names a factor and no kind is refused, as transformers does.
@@ -119,17 +177,33 @@ Result<std::string> rope_kind(const ConfigView& scaling, bool may_be_unnamed) {
               kSupportedRope);
 }
 
-Result<void> read_scaling(const ConfigView& scaling, const std::string& kind, int head_dim, RopeConfig* rope) {
+/// What the kinds of one model share.
+struct RopeContext {
+  const ConfigView& view;
+  int head_dim, max_ctx;
+  double theta;
+};
+
+Result<void> read_scaling(const RopeContext& c, const ConfigView& scaling, const std::string& kind, RopeConfig* rope) {
   if (kind == "linear") {
     KVASIR_TRY(rope->linear, scaling.get_number("factor", 1.0, 1e6));
   } else if (kind == "llama3") {
     KVASIR_TRY(const Llama3Scaling llama3, parse_llama3(scaling));
-    for (double frequency : rope->frequencies(head_dim))  // not yet scaled
+    for (double frequency : rope->frequencies())  // not yet scaled
       rope->factors.push_back(static_cast<float>(llama3.divisor(frequency)));
   } else if (kind == kGgufFactors) {
-    KVASIR_TRY(rope->factors, parse_factors(scaling, head_dim));
+    KVASIR_TRY(rope->factors, parse_factors(scaling, kGgufFactors, rope->channels));
     KVASIR_TRY(rope->linear, scaling.get_number_or("factor", 1.0, 1.0, 1e6));
-  } else if (kind != "default") {
+  } else if (kind == "yarn") {
+    return parse_yarn(scaling, c.max_ctx, rope);
+  } else if (kind == "longrope" || kind == "su") {
+    return parse_longrope(c.view, scaling, c.max_ctx, rope);
+  } else if (kind == "dynamic") {
+    return parse_dynamic(scaling, rope);
+  } else if (kind == "default" || kind == "mrope") {  // three equal positions for a text (Qwen2-VL)
+    KVASIR_CHECK(scaling.get_ints_or_empty("mrope_section"));
+    KVASIR_CHECK(scaling.get_bool_or("mrope_interleaved", false));
+  } else {
     return fail(Error::unsupported, fmt::format("RoPE scaling \"{}\" is not supported", kind), scaling.where(),
                 kSupportedRope);
   }
@@ -137,9 +211,9 @@ Result<void> read_scaling(const ConfigView& scaling, const std::string& kind, in
 }
 
 // A theta in the object is the model's; another one outside it would be a second one.
-Result<double> read_theta(const ConfigView& view, const std::optional<ConfigView>& scaling) {
-  constexpr double kDefault = 10000.0, kMost = 1e12;
-  KVASIR_TRY(const double outer, view.get_number_or("rope_theta", kDefault, 1.0, kMost));
+Result<double> read_theta(const ConfigView& view, const std::optional<ConfigView>& scaling, double unsaid) {
+  constexpr double kMost = 1e12;
+  KVASIR_TRY(const double outer, view.get_number_or("rope_theta", unsaid, 1.0, kMost));
   if (!scaling || !scaling->has("rope_theta")) return outer;
   KVASIR_TRY(const double inner, scaling->get_number("rope_theta", 1.0, kMost));
   if (view.has("rope_theta") && inner != outer)
@@ -148,24 +222,53 @@ Result<double> read_theta(const ConfigView& view, const std::optional<ConfigView
   return inner;
 }
 
+// A GGUF file gives the number of channels, others their share of a head.
+Result<int> rotated_channels(const ConfigView& view, const std::optional<ConfigView>& scaling, int head_dim) {
+  KVASIR_TRY(const int64_t counted, view.get_int_or(kGgufRotated, 0, 0, head_dim));
+  if (counted != 0) return static_cast<int>(counted);
+  double share = 1.0;
+  for (const char* key : {"partial_rotary_factor", "rotary_pct"}) {
+    KVASIR_TRY(share, view.get_number_or(key, share, 0.0, 1.0));
+  }
+  if (scaling) {
+    KVASIR_TRY(share, scaling->get_number_or("partial_rotary_factor", share, 0.0, 1.0));
+  }
+  return static_cast<int>(head_dim * share);
+}
+
+Result<RopeConfig> parse_one(const RopeContext& c, const std::optional<ConfigView>& scaling) {
+  RopeConfig rope;
+  KVASIR_TRY(rope.theta, read_theta(c.view, scaling, c.theta));
+  KVASIR_TRY(rope.interleaved, c.view.get_bool_or("rope_interleaved", false));
+  KVASIR_TRY(rope.channels, rotated_channels(c.view, scaling, c.head_dim));
+  if (!scaling) return rope;
+  KVASIR_TRY(const std::string kind, rope_kind(*scaling, c.view.has("rope_parameters")));
+  KVASIR_CHECK(read_scaling(c, *scaling, kind, &rope));
+  return rope;
+}
+
 }  // namespace
 
-Result<RopeConfig> parse_rope(const ConfigView& view, int head_dim) {
-  RopeConfig rope;
-  KVASIR_TRY(const auto scaling, rope_object(view));
-  KVASIR_TRY(rope.theta, read_theta(view, scaling));
-  KVASIR_TRY(rope.interleaved, view.get_bool_or("rope_interleaved", false));
-  KVASIR_TRY(double rotated, view.get_number_or("partial_rotary_factor", 1.0, 0.0, 1.0));
-  if (scaling) {
-    KVASIR_TRY(rotated, scaling->get_number_or("partial_rotary_factor", rotated, 0.0, 1.0));
-    KVASIR_TRY(const std::string kind, rope_kind(*scaling, view.has("rope_parameters")));
-    KVASIR_CHECK(read_scaling(*scaling, kind, head_dim, &rope));
+Result<std::vector<RopeConfig>> parse_ropes(const ConfigView& view, int head_dim, int max_ctx, double default_theta) {
+  const RopeContext context{view, head_dim, max_ctx, default_theta};
+  KVASIR_TRY(const auto object, rope_object(view));
+  std::vector<RopeConfig> ropes;
+  if (object && (object->has(kFull) || object->has(kSliding))) {
+    KVASIR_TRY(const std::vector<ConfigView> objects, by_layer_type(view, *object));
+    for (const ConfigView& own : objects) {
+      KVASIR_TRY(ropes.emplace_back(), parse_one(context, own));
+    }
+    return ropes;
   }
-  if (rotated != 1.0)
-    return fail(Error::unsupported,
-                fmt::format("partial_rotary_factor {} is not supported: all of a head is rotated", rotated),
-                view.where(), "a model that rotates whole heads");
-  return rope;
+  KVASIR_TRY(ropes.emplace_back(), parse_one(context, object));
+  if (!view.has("rope_local_base_freq")) return ropes;
+  KVASIR_TRY(const double local, view.get_number("rope_local_base_freq", 1.0, 1e12));
+  RopeConfig unscaled;
+  unscaled.theta = local;
+  unscaled.interleaved = ropes[0].interleaved;
+  unscaled.channels = ropes[0].channels;
+  ropes.push_back(unscaled);
+  return ropes;
 }
 
 }  // namespace kvasir

@@ -23,7 +23,7 @@ constexpr KeyRule kArchRules[] = {
     {"rope.scaling.yarn_*", KeyUse::refused, kYarn},
     {"rope.freq_base_swa", KeyUse::refused, "RoPE that differs between layers"},
     {"rope.dimension_count_swa", KeyUse::refused, "RoPE that differs between layers"},
-    {"rope.dimension_sections", KeyUse::off, "positions in images"},
+    {"rope.dimension_sections", KeyUse::harmless, "a text's three positions are one"},
     {"attention.layer_norm_epsilon", KeyUse::harmless, kFixed},
     {"attention.layer_norm_rms_epsilon", KeyUse::harmless, kFixed},
     {"attention.causal", KeyUse::yes, kOtherAttention},

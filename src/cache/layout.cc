@@ -73,10 +73,12 @@ void Layout::write(int layer, int pos, const float* k, const float* v) {
 }
 
 std::string CacheShape::window_policy() const {
-  if (std::all_of(windows.begin(), windows.end(), [](int window) { return window == 0; })) return "none";
+  const std::string_view kind = long_rope ? " long_rope" : "";
+  if (std::all_of(windows.begin(), windows.end(), [](int window) { return window == 0; }))
+    return std::string("none").append(kind);
   const bool same = std::all_of(windows.begin(), windows.end(), [&](int window) { return window == windows[0]; });
   std::string text = same ? std::to_string(windows[0]) : fmt::format("{}", fmt::join(windows, ","));
-  return sinks > 0 ? fmt::format("{} sinks {}", text, sinks) : text;
+  return (sinks > 0 ? fmt::format("{} sinks {}", text, sinks) : text).append(kind);
 }
 
 int CacheShape::most_seen() const {

@@ -34,6 +34,8 @@ struct CacheShape {
   /// With a window, so many first positions are seen too, from right before the window: their keys are stored before
   /// RoPE and rotated for each query. 0..kTilePositions.
   int sinks = 0;
+  /// Keys are rotated as in sessions past the model's original context (LongRoPE): rows of the two kinds never mix.
+  bool long_rope = false;
   /// Positions that a pass appends at most, or a truncation takes back: what a layout that forgets keeps besides.
   int lookahead = 256;
 
@@ -46,7 +48,7 @@ struct CacheShape {
 
   /// The most positions that a query of any layer sees.
   int most_seen() const;
-  /// What a query sees, in words: "none", "512 sinks 4", "64,0,64,0" by layer. Part of receipts.
+  /// What a query sees, in words: "none", "512 sinks 4", "64,0,64,0" by layer; "none long_rope". Part of receipts.
   std::string window_policy() const;
 
   /// Bytes of one position in one layer: kv_heads * ceil(head_dim / block_elems) * block_bytes.

@@ -51,6 +51,9 @@ void print_plan(const PlanReport& r, const Rates& rates, const Args& a) {
   fmt::print("model              {} ({}, {} layers, {} heads, {} KV heads of {})\n", r.model, r.family, r.layers,
              r.heads, r.kv_heads, r.head_dim);
   fmt::print("weights            {} B\n", with_commas(r.weights_bytes));
+  if (r.experts > 0)
+    fmt::print("active weights     {} B a token, which uses {} of {} experts\n", with_commas(r.active_weights_bytes),
+               r.experts_used, r.experts);
   fmt::print("KV a token         {} B (K {}, V {})\n", with_commas(r.kv_bytes_per_token), r.kv_type_k, r.kv_type_v);
   fmt::print("KV a sequence      {} B for {} positions, layout {}, at the most {} B on the way\n",
              with_commas(r.kv_bytes), r.chat, r.layout, with_commas(r.kv_peak_bytes));
@@ -102,6 +105,9 @@ Json plan_json(const PlanReport& r, const Rates& rates, const Args& a) {
           {"kv_bytes", r.kv_bytes},
           {"kv_peak_bytes", r.kv_peak_bytes},
           {"weights_bytes", r.weights_bytes},
+          {"active_weights_bytes", r.active_weights_bytes},
+          {"experts", r.experts},
+          {"experts_used", r.experts_used},
           {"ctx", r.ctx},
           {"chat", r.chat},
           {"kv_type_k", r.kv_type_k},

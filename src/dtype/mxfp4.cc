@@ -1,5 +1,6 @@
-// mxfp4: 32 floats of 4 bits (one for the sign, two for the exponent, one for the fraction) that share a power of two, as
-// one byte. Twice such a float is a whole number. Source: OCP Microscaling Formats (MX) 1.0; ggml-org/ggml, block_mxfp4.
+// mxfp4: 32 floats of 4 bits (one for the sign, two for the exponent, one for the fraction) that share a power of two,
+// as one byte. Twice such a float is a whole number. Source: OCP Microscaling Formats (MX) 1.0; ggml-org/ggml,
+// block_mxfp4.
 #include <bit>
 #include <limits>
 

@@ -7,22 +7,7 @@
 namespace kvasir {
 
 /// `other` goes through the codec: a new storage type needs no entry here.
-enum class RowForm : uint8_t {
-  other,
-  f32,
-  f16,
-  bf16,
-  q8_0,
-  q4_0,
-  q4_1,
-  q5_0,
-  q5_1,
-  q4_k,
-  q5_k,
-  q6_k,
-  mxfp4,
-  iq4_nl
-};
+enum class RowForm : uint8_t { other, f32, f16, bf16, q8_0, q4_0, q4_1, q5_0, q5_1, q4_k, q5_k, q6_k, mxfp4, iq4_nl };
 
 /// What activations are rounded to first: nothing, or ActBlocks.
 enum class Act : uint8_t { f32, q8 };

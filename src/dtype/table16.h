@@ -1,5 +1,5 @@
-// What mxfp4 and iq4_nl share: 32 numbers of 4 bits, each an index into a table of 16 whole numbers, and one scale. Byte j
-// of 16 holds the index of element j and that of element j + 16.
+// What mxfp4 and iq4_nl share: 32 numbers of 4 bits, each an index into a table of 16 whole numbers, and one scale.
+// Byte j of 16 holds the index of element j and that of element j + 16.
 #pragma once
 
 #include <cmath>

@@ -40,14 +40,16 @@ WeightsMode choose_mode(WeightsMode asked, size_t bytes, const Budget& budget) {
   return bytes <= available_memory_bytes() / 2 ? WeightsMode::resident : WeightsMode::mapped;
 }
 
-// Elements of the matrices of all layers.
+// Elements of the matrices of all layers that a token is multiplied with.
 int64_t layer_weights(const Family& family, const ModelConfig& config) {
-  int64_t total = 0;
+  int64_t total = 0, of_experts = 0;
   for (const auto& layer : family.tensor_table(config).layers)
     for (const TensorSpec& spec : layer)
       if (spec.present && spec.shape.size() > 1)
-        total += std::accumulate(spec.shape.begin(), spec.shape.end(), int64_t{1}, std::multiplies<>());
-  return total;
+        (spec.of_expert ? of_experts : total) +=
+            std::accumulate(spec.shape.begin(), spec.shape.end(), int64_t{1}, std::multiplies<>());
+  const ExpertConfig& experts = config.experts;
+  return experts.count == 0 ? total : total + of_experts / experts.count * experts.used;
 }
 
 size_t tensor_bytes(const TensorDir& dir) {
@@ -159,7 +161,7 @@ Result<std::shared_ptr<const Model>> Model::open(const std::string& name_or_path
                  .vocab = config.vocab,
                  .max_ctx = config.max_ctx,
                  .layer_weights = layer_weights(*description.family, config),
-                 .takes_window = config.rope && config.windows.empty(),
+                 .takes_window = !config.ropes.empty() && config.windows.empty(),
                  .bos = config.bos,
                  .eos = config.eos,
                  .ignored = std::move(description.ignored)};

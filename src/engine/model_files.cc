@@ -30,6 +30,8 @@ Result<ModelFiles> read_folder(const fs::path& folder) {
     return fail(Error::unsupported, "adapters (adapter_config.json) are not supported", folder.string(),
                 "the merged model");
   KVASIR_TRY(files.tensors, open_safetensors(folder));
+  if (const auto family = find_family(files.config))
+    KVASIR_CHECK(split_tensors((*family)->splits, &files.tensors, folder.string()));
   if (is_there(folder / "generation_config.json")) {
     KVASIR_TRY(files.generation, ConfigView::read(folder / "generation_config.json"));
   }

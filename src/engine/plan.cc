@@ -28,6 +28,7 @@ struct Subject {
   const Family* family = nullptr;
   ModelConfig config;
   size_t weights_bytes = 0, unread_bytes = 0;  // unread: looked up by row, not read whole
+  size_t expert_bytes = 0;                     // of all experts that tokens choose from
   size_t largest_layer_bytes = 0;
   size_t tokenizer_bytes = 0;
   std::vector<std::string> files;
@@ -45,11 +46,14 @@ size_t elements(const TensorSpec& spec) {
 // Weight bytes of a config without weights: every tensor at one type; a tied head is the embedding again.
 void count_weights(const Codec& type, Subject* s) {
   const TensorTable table = s->family->tensor_table(s->config);
-  size_t n = 0, embed = 0, largest = 0;
+  size_t n = 0, embed = 0, largest = 0, experts = 0;
   for (const TensorSpec& spec : table.embed) embed += elements(spec);
   for (const auto& layer : table.layers) {
     size_t in_layer = 0;
-    for (const TensorSpec& spec : layer) in_layer += elements(spec);
+    for (const TensorSpec& spec : layer) {
+      in_layer += elements(spec);
+      experts += spec.of_expert ? elements(spec) : 0;
+    }
     largest = std::max(largest, in_layer);
     n += in_layer;
   }
@@ -58,6 +62,27 @@ void count_weights(const Codec& type, Subject* s) {
   s->weights_bytes = type.row_bytes(static_cast<int64_t>(n + embed - tied));
   s->unread_bytes = type.row_bytes(static_cast<int64_t>(embed - tied));
   s->largest_layer_bytes = type.row_bytes(static_cast<int64_t>(largest));
+  s->expert_bytes = type.row_bytes(static_cast<int64_t>(experts));
+}
+
+// The same of tensors that are there, each in its own type.
+size_t stored_expert_bytes(const Network& network) {
+  size_t bytes = 0;
+  for (const auto& layer : network.family().tensor_table(network.config()).layers)
+    for (const TensorSpec& spec : layer) {
+      if (!spec.of_expert) continue;
+      const auto tensor = find_tensor(network.family(), spec, network.tensors(), "");
+      if (tensor && *tensor != nullptr) bytes += (*tensor)->bytes;
+    }
+  return bytes;
+}
+
+// Weights that a token reads: those of the experts that it uses, and all that are none.
+size_t active_bytes(const Subject& s) {
+  const ExpertConfig& e = s.config.experts;
+  const size_t idle =
+      e.count == 0 ? 0 : s.expert_bytes / static_cast<size_t>(e.count) * static_cast<size_t>(e.count - e.used);
+  return s.weights_bytes - s.unread_bytes - idle;
 }
 
 Result<Subject> from_config(const PlanRequest& request) {
@@ -93,6 +118,7 @@ Result<Subject> from_model(const PlanRequest& request) {
   count_weights(*type, &s);
   s.weights_bytes = model->info().weights_bytes;
   s.largest_layer_bytes = model->impl().network->largest_layer_bytes();
+  s.expert_bytes = stored_expert_bytes(*model->impl().network);
   s.tokenizer_bytes = model->info().tokenizer_bytes;
   s.files = model->files();
   s.ignored = model->info().ignored;
@@ -210,7 +236,10 @@ Result<PlanReport> plan(const PlanRequest& request) {
   r.kv_peak_bytes = layout->peak_bytes(shape, r.chat);
   r.weights_bytes = s.weights_bytes;
   r.activation_bytes = footprint.activation_bytes(r.prefill_chunk, threads_of(request));
-  r.read_bytes_per_token = s.weights_bytes - s.unread_bytes + history_bytes(shape, r.chat);
+  r.active_weights_bytes = active_bytes(s);
+  r.experts = s.config.experts.count;
+  r.experts_used = s.config.experts.used;
+  r.read_bytes_per_token = r.active_weights_bytes + history_bytes(shape, r.chat);
   r.explanation = explain(r, *layout, shape);
   // A pool gives blocks as they are needed; any other layout is promised all that its context may take.
   const size_t promised = layout->pooled ? r.kv_bytes : layout->peak_bytes(shape, shape.max_ctx);

@@ -1,6 +1,8 @@
 // Checking what a session was asked to hold.
 #include "engine/session_shape.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "cache/kv_type.h"
@@ -22,11 +24,14 @@ Result<int> choose_ctx(int asked, const ModelConfig& config, bool windowed) {
 Result<void> set_window(const ModelConfig& c, const SessionOptions& options, CacheShape* shape) {
   const int window = options.window, sinks = options.sinks.value_or(window != 0 ? kDefaultSinks : 0);
   if (window == 0 && sinks == 0) return {};
-  if (!c.rope)
+  if (c.ropes.empty())
     return fail(
         Error::unsupported,
         "positions are learned: a token after the last of them has none, and what is dropped cannot be closed up",
         "SessionOptions::window", "GenerateOptions::on_full = recompute, or a model with RoPE");
+  if (c.norm_after_rope && sinks > 0)
+    return fail(Error::unsupported, "keys are normed after their rotation, so that those of sinks cannot be moved",
+                "SessionOptions::sinks", "SessionOptions::sinks = 0");
   if (!shape->windows.empty())
     return fail(Error::bad_argument, fmt::format("this model has a window of its own: {}", shape->window_policy()),
                 "SessionOptions::window",
@@ -81,6 +86,9 @@ Result<CacheShape> session_shape(const Family& family, const ModelConfig& config
   CacheShape shape = family.cache_needs(config);
   KVASIR_CHECK(set_window(config, options, &shape));
   KVASIR_TRY(shape.max_ctx, choose_ctx(options.ctx, config, options.window > 0));
+  shape.long_rope = std::ranges::any_of(config.ropes, [&](const RopeConfig& rope) {
+    return !rope.long_factors.empty() && shape.max_ctx > rope.original_ctx;
+  });
   KVASIR_TRY(shape.k, find_kv_type(options.kv_type_k));
   KVASIR_TRY(shape.v, find_kv_type(options.kv_type_v, "SessionOptions::kv_type_v"));
   shape.lookahead = lookahead;

@@ -276,4 +276,6 @@ void ConfigView::set(std::string_view key, const std::vector<int64_t>& value) { 
 void ConfigView::set(std::string_view key, const std::vector<double>& value) { assign(key, value); }
 void ConfigView::set(std::string_view key, const ConfigView& object) { assign(key, object.impl_->tree); }
 
+void ConfigView::remove(std::string_view key) { assign(key, nullptr); }
+
 }  // namespace kvasir

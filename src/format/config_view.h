@@ -70,6 +70,7 @@ class ConfigView {
   void set(std::string_view key, const std::vector<int64_t>& value);
   void set(std::string_view key, const std::vector<double>& value);
   void set(std::string_view key, const ConfigView& object);
+  void remove(std::string_view key);
   /// Takes the values of `keys` from another object of the same file where this one has none; there they are read when
   /// they are read here.
   void complete_from(const ConfigView& other, std::initializer_list<std::string_view> keys);

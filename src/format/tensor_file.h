@@ -29,6 +29,9 @@ struct TensorInfo {
   /// Rows come in groups of so many: row j * pair_dim / 2 + i of a group is stored as row 2i + j. 0: rows lie in order.
   int pair_dim = 0;
   bool transposed = false;  ///< stored as the transpose; `shape` is the stored one
+  /// By a converter that does what GGUF asks for: gains that Hugging Face stores less one are whole, and rows of q, k
+  /// and v that it stores head by head are in order.
+  bool converted = false;
 
   /// The name by which a user finds it in the file.
   const std::string& name_in_file() const { return stored_name.empty() ? name : stored_name; }

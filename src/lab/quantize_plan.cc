@@ -52,6 +52,7 @@ class FolderPlanner {
     names_ = &family_->gguf;
     if (names_->arch.empty())
       return fail(Error::unsupported, fmt::format("GGUF has no name for a {} model", family_->name), where_);
+    KVASIR_CHECK(rope());
     if (interleaved() && names_->paired.empty())
       return fail(Error::unsupported, "its rows are in an order that GGUF has no word for", where_);
     plan_.source = std::move(files.tensors);
@@ -66,9 +67,19 @@ class FolderPlanner {
   }
 
  private:
-  bool interleaved() const { return config_.rope && config_.rope->interleaved; }
+  bool interleaved() const { return rope_ != nullptr && rope_->interleaved; }
   GgufEntries& entries() { return plan_.entries; }
   std::string key(std::string_view name) const { return fmt::format("{}.{}", names_->arch, name); }
+
+  // One plain kind is what the keys below can say.
+  Result<void> rope() {
+    if (config_.ropes.empty()) return {};
+    rope_ = &config_.ropes.front();
+    if (config_.ropes.size() == 1 && config_.rope_kinds.empty() && !rope_->yarn && rope_->long_factors.empty())
+      return {};
+    return fail(Error::unsupported, "nothing is known to write of its kinds of RoPE", where_,
+                "a GGUF file of the model in f32, f16 or bf16, which keeps its keys");
+  }
 
   Result<void> numbers() {
     entries().string("general.architecture", names_->arch);
@@ -78,12 +89,12 @@ class FolderPlanner {
     entries().u32("general.quantization_version", kQuantizationVersion);
     for (const GgufKey& known : names_->keys) KVASIR_CHECK(number(known));
     entries().u32(key("vocab_size"), static_cast<uint32_t>(config_.vocab));
-    if (!config_.rope) return {};
+    if (rope_ == nullptr) return {};
     entries().u32(key("attention.value_length"), static_cast<uint32_t>(config_.head_dim));
-    entries().u32(key("rope.dimension_count"), static_cast<uint32_t>(config_.head_dim));
-    if (config_.rope->linear == 1.0) return {};
+    entries().u32(key("rope.dimension_count"), static_cast<uint32_t>(rope_->channels));
+    if (rope_->linear == 1.0) return {};
     entries().string(key("rope.scaling.type"), "linear");
-    return real("rope.scaling.factor", config_.rope->linear);
+    return real("rope.scaling.factor", rope_->linear);
   }
 
   Result<void> number(const GgufKey& known) {
@@ -95,7 +106,7 @@ class FolderPlanner {
     } else if (name == "attention.sliding_window") {
       windows();
     } else if (name == "rope.freq_base") {
-      return real(name, config_.rope->theta);
+      return real(name, rope_->theta);
     } else {
       return fail(Error::unsupported, fmt::format("nothing is known to write under {}", key(name)), where_);
     }
@@ -130,7 +141,7 @@ class FolderPlanner {
     std::set<std::string> seen;  // a tied head is the embedding again
     for (const TensorSpec& spec : specs)
       if (seen.insert(spec.name).second) KVASIR_CHECK(tensor(spec));
-    if (config_.rope && !config_.rope->factors.empty()) rope_factors();
+    if (rope_ != nullptr && !rope_->factors.empty()) rope_factors();
     return {};
   }
 
@@ -138,6 +149,9 @@ class FolderPlanner {
     KVASIR_TRY(const TensorInfo* info, find_tensor(*family_, spec, plan_.source, where_));
     if (info == nullptr) return {};
     KVASIR_CHECK(refuse_integers(*info, where_));
+    if (spec.less_one || spec.by_head != 0)
+      return fail(Error::unsupported, fmt::format("nothing is known to write of {}", in_quotes(spec.name)), where_,
+                  "a GGUF file of the model in f32, f16 or bf16");
     KVASIR_TRY(std::string name, gguf_name(spec.name));
     TensorPlan t{.decl = {std::move(name), nullptr, spec.shape}, .from = info->codec, .data = plan_.source.data(*info)};
     t.transpose = spec.shape.size() == 2 && spec.conv1d && names_->transposed;
@@ -173,7 +187,7 @@ class FolderPlanner {
   }
 
   void rope_factors() {
-    const std::vector<float>& factors = plan_.made.emplace_back(config_.rope->factors);
+    const std::vector<float>& factors = plan_.made.emplace_back(rope_->factors);
     plan_.tensors.push_back({.decl = {"rope_freqs.weight", &codec_f32(), {static_cast<int64_t>(factors.size())}},
                              .from = &codec_f32(),
                              .data = std::as_bytes(std::span(factors))});
@@ -248,6 +262,7 @@ class FolderPlanner {
   const Family* family_ = nullptr;
   const GgufNames* names_ = nullptr;
   ModelConfig config_;
+  const RopeConfig* rope_ = nullptr;
   GgufPlan plan_;
 };
 

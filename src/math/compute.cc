@@ -15,6 +15,8 @@ namespace {
 // thread waits long for another.
 constexpr size_t kLeastChunkBytes = size_t{128} << 10;
 constexpr int64_t kChunkRows = 16;  // a chunk of few tokens has a multiple of them
+constexpr int kArrangedRows = 64;   // of a pass of more, no product is of few tokens; see arrange()
+static_assert(kArrangedRows >= kFewIntegerTokens);
 
 MatmulArgs make_args(const Rows& x, const MatmulJob& job) {
   MatmulArgs args;
@@ -28,11 +30,11 @@ MatmulArgs make_args(const Rows& x, const MatmulJob& job) {
   args.block_bytes = job.w.codec->block_bytes;
   args.rows = job.w.rows;
   args.cols = job.w.cols;
-  args.x = x.data;
+  args.x = x.row(job.first);
   args.x_stride = x.stride;
   args.y = job.y.data;
   args.y_stride = job.y.stride;
-  args.tokens = x.n;
+  args.tokens = job.y.n;
   args.bias = job.bias;
   return args;
 }
@@ -41,7 +43,11 @@ size_t stored_row_bytes(const MatmulJob& job) { return job.w.codec->row_bytes(jo
 
 bool has_integers(const MatmulJob& job) { return job.w.codec->act == Act::q8; }
 
-bool is_few(int tokens, const MatmulJob& job) { return tokens <= (has_integers(job) ? kFewIntegerTokens : kFewTokens); }
+// Of a pass of x_rows rows.
+bool is_few(int x_rows, const MatmulJob& job) {
+  if (!has_integers(job)) return job.y.n <= kFewTokens;
+  return job.y.n <= kFewIntegerTokens && x_rows <= kArrangedRows;
+}
 
 /// Output rows of one job.
 struct Piece {
@@ -93,11 +99,11 @@ void add_few(std::span<const MatmulJob* const> jobs, int threads, Chunks* chunks
   if (chunks->ends.empty() || chunks->ends.back() != static_cast<int>(chunks->pieces.size())) chunks->close();
 }
 
-Chunks divide(std::span<const MatmulJob> jobs, int tokens, int threads) {
+Chunks divide(std::span<const MatmulJob> jobs, int x_rows, int threads) {
   Chunks chunks;
   std::vector<const MatmulJob*> few;
   for (const MatmulJob& job : jobs) {
-    if (is_few(tokens, job))
+    if (is_few(x_rows, job))
       few.push_back(&job);
     else
       add_panels(job, &chunks);
@@ -107,15 +113,11 @@ Chunks divide(std::span<const MatmulJob> jobs, int tokens, int threads) {
 }
 
 // Puts the outputs of one row in order, group by group.
-void unpair(float* y, int64_t n, int pair_dim) {
-  float group[kMaxPairDim];
-  const int half = pair_dim / 2;
-  for (int64_t begin = 0; begin < n; begin += pair_dim) {
-    std::copy_n(y + begin, pair_dim, group);
-    for (int i = 0; i < half; ++i) {
-      y[begin + i] = group[2 * i];
-      y[begin + half + i] = group[2 * i + 1];
-    }
+void put_in_order(float* y, int64_t n, const RowOrder& order) {
+  std::vector<float> group(static_cast<size_t>(order.group));
+  for (int64_t begin = 0; begin < n; begin += order.group) {
+    std::copy_n(y + begin, order.group, group.begin());
+    for (int64_t i = 0; i < order.group; ++i) y[begin + i] = group[static_cast<size_t>(order.stored(i))];
   }
 }
 
@@ -146,7 +148,7 @@ Result<void> Compute::reserve_acts(int64_t n, int64_t cols) {
   if (bytes > acts_.bytes()) {
     KVASIR_TRY(acts_, Buffer::allocate(bytes, Owner::activations));
   }
-  const auto few = static_cast<size_t>(std::min<int64_t>(n, kFewIntegerTokens) * arranged_bytes(cols)) * kArrangements;
+  const auto few = static_cast<size_t>(std::min<int64_t>(n, kArrangedRows) * arranged_bytes(cols)) * kArrangements;
   if (few > arranged_.bytes()) {
     KVASIR_TRY(arranged_, Buffer::allocate(few, Owner::activations));
   }
@@ -157,10 +159,9 @@ const ActBlock* Compute::encode_x(const Rows& x, std::span<const MatmulJob> jobs
   if (std::none_of(jobs.begin(), jobs.end(), has_integers)) return nullptr;
   auto* acts = reinterpret_cast<ActBlock*>(acts_.data());
   for_rows(x.n, [&](int t) { kernels_->integer.encode_act(x.row(t), acts + t * (x.cols / kActElems), x.cols); });
-  if (x.n > kFewIntegerTokens) return acts;
   const auto wanted = [&](Arrangement arrangement) {
     return std::any_of(jobs.begin(), jobs.end(), [&](const MatmulJob& job) {
-      return has_integers(job) && arrangement_of(job.w.codec->form) == arrangement;
+      return has_integers(job) && is_few(x.n, job) && arrangement_of(job.w.codec->form) == arrangement;
     });
   };
   for (int i = 0; i < kArrangements; ++i) {
@@ -184,8 +185,11 @@ void Compute::matmul(const Rows& x, std::span<const MatmulJob> jobs) {
   pool_->run(static_cast<int>(chunks.ends.size()), [&](int chunk, int worker) {
     for (const Piece& piece : chunks[chunk]) {
       MatmulArgs args = make_args(x, *piece.job);
-      args.act = acts;
-      if (acts != nullptr && x.n <= kFewIntegerTokens) args.arranged = arranged(arrangement_of(args.form), x);
+      if (has_integers(*piece.job)) {
+        args.act = acts + piece.job->first * (x.cols / kActElems);
+        if (is_few(x.n, *piece.job))
+          args.arranged = arranged(arrangement_of(args.form), x) + piece.job->first * arranged_bytes(x.cols);
+      }
       args.row_begin = piece.begin;
       args.row_end = piece.end;
       args.panel = scratch(worker);
@@ -193,7 +197,7 @@ void Compute::matmul(const Rows& x, std::span<const MatmulJob> jobs) {
     }
   });
   for (const MatmulJob& job : jobs)
-    if (job.w.pair_dim != 0) for_rows(x.n, [&](int t) { unpair(job.y.row(t), job.w.rows, job.w.pair_dim); });
+    if (job.w.order.group != 0) for_rows(job.y.n, [&](int t) { put_in_order(job.y.row(t), job.w.rows, job.w.order); });
 }
 
 }  // namespace kvasir

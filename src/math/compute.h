@@ -16,17 +16,33 @@
 
 namespace kvasir {
 
-/// The largest Matrix::pair_dim.
+/// The order of a file's rows: each group of `group` rows is [group / (parts * unit)][parts][unit] in the file, and
+/// [parts][group / (parts * unit)][unit] as outputs. GGUF's q and k of a Llama are groups of head_dim with two parts of
+/// single rows; GPT-NeoX's q, k and v one group of three parts of heads.
+struct RowOrder {
+  int64_t group = 0;  // 0: rows are in the order of outputs
+  int parts = 0;
+  int64_t unit = 1;
+
+  /// The file's row of output r.
+  int64_t stored(int64_t r) const {
+    if (group == 0) return r;
+    const int64_t in_group = r % group, outer = group / (parts * unit);
+    const int64_t part = in_group / (outer * unit), i = in_group / unit % outer;
+    return r - in_group + (i * parts + part) * unit + in_group % unit;
+  }
+};
+
+/// The largest group of rotation pairs.
 inline constexpr int kMaxPairDim = 1024;
 
-/// A weight matrix as stored: y = W x with W [rows][cols]; `conv1d` says that the file holds its transpose, `pair_dim`
-/// that output j * pair_dim / 2 + i of each group of pair_dim is the file's row 2i + j (GGUF's q and k of a Llama).
+/// A weight matrix as stored: y = W x with W [rows][cols]; `conv1d` says that the file holds its transpose.
 struct Matrix {
   const Codec* codec = nullptr;
   const std::byte* data = nullptr;
   int64_t rows = 0, cols = 0;
   bool conv1d = false;
-  int pair_dim = 0;
+  RowOrder order = {};
 
   /// Bytes between stored rows.
   size_t row_bytes() const { return codec->row_bytes(conv1d ? rows : cols); }
@@ -43,11 +59,12 @@ struct Rows {
   Rows columns(int64_t from, int64_t count) const { return {data + from, n, count, stride}; }
 };
 
-/// One product of a fork: y[t] = w x[t] + bias.
+/// One product of a fork: y[t] = w x[first + t] + bias for the rows of y.
 struct MatmulJob {
   Matrix w;
   const float* bias = nullptr;
   Rows y;
+  int first = 0;
 };
 
 class Compute {
@@ -63,11 +80,12 @@ class Compute {
   Result<void> reserve_scratch(int64_t floats);
   float* scratch(int worker) { return reinterpret_cast<float*>(scratch_[static_cast<size_t>(worker)].data()); }
 
-  /// Grows the room for the activations of integer weights: n rows of `cols`. Call before the parallel part.
+  /// Grows the room for the activations of integer weights: passes of up to n rows of `cols`. Call before the parallel
+  /// part.
   Result<void> reserve_acts(int64_t n, int64_t cols);
 
-  /// All jobs, which are products of the same x, in one fork. Scratch of kPanelRows * cols floats must be reserved, and
-  /// room for the activations where a job has integer weights. Of no rows nothing is computed.
+  /// All jobs, which are products of rows of the same x, in one fork. Scratch of kPanelRows * cols floats must be
+  /// reserved, and room for the activations where a job has integer weights. Of no rows nothing is computed.
   void matmul(const Rows& x, std::span<const MatmulJob> jobs);
   /// f(t) for t in [0, n), in blocks over the threads.
   template <class F>

@@ -141,7 +141,7 @@ TEST(ThreadsCompute, PairedRowsComeOutInOrder) {
   jobs.list[0].bias = nullptr;
   compute->matmul(jobs.x, jobs.list);
   const std::vector<float> plain = jobs.ys[0];
-  jobs.list[0].w.pair_dim = 8;
+  jobs.list[0].w.order = {8, 2, 1};
   compute->matmul(jobs.x, jobs.list);
   for (int t = 0; t < 6; ++t)
     for (int group = 0; group < 3; ++group)

@@ -85,6 +85,43 @@ KVASIR_SIMD_FN V gelu_tanh_v(V x) {
   return x * sigmoid_v(x * fma(x * x, cubic, linear));
 }
 
+/// The exact GELU, x (1 + erf(x / sqrt 2)) / 2, by erfc(a) = e^(-a^2) t p(t), t = 1 / (1 + a/2), a = |x| / sqrt 2.
+/// Minus infinity gives NaN, as in silu_v.
+template <class V>
+KVASIR_SIMD_FN V gelu_erf_v(V x) {
+  const V half = V::broadcast(0.5f), one = V::broadcast(1.0f);
+  const V t = one / fma(abs(x), V::broadcast(0x1.6a09e6p-2f), one);
+  // Relative error 2^-25.6 for a <= 10, past which erfc is 0 in f32.
+  V p = V::broadcast(0x1.927c36p-7f);
+  p = fma(p, t, V::broadcast(-0x1.f8d530p-4f));
+  p = fma(p, t, V::broadcast(0x1.b736d6p-2f));
+  p = fma(p, t, V::broadcast(-0x1.570c26p-1f));
+  p = fma(p, t, V::broadcast(0x1.af617cp-2f));
+  p = fma(p, t, V::broadcast(-0x1.92b4bcp-4f));
+  p = fma(p, t, V::broadcast(0x1.cde8fep-3f));
+  p = fma(p, t, V::broadcast(0x1.e8be8ep-3f));
+  p = fma(p, t, V::broadcast(0x1.21a548p-2f));
+  p = fma(p, t, V::broadcast(0x1.20d584p-2f));
+  const V tail = half * (exp_v(x * x * V::broadcast(-0.5f)) * (t * p));
+  return x * select(lt(x, V::broadcast(0.0f)), tail, one - tail);
+}
+
+/// max(x, 0)^2.
+template <class V>
+KVASIR_SIMD_FN V relu_squared_v(V x) {
+  const V y = select(lt(x, V::broadcast(0.0f)), V::broadcast(0.0f), x);
+  return y * y;
+}
+
+/// a sigmoid(1.702 a) (u + 1), a = min(gate, 7), u = up clamped to -7..7: gpt-oss's SwiGLU.
+template <class V>
+KVASIR_SIMD_FN V clamped_swiglu_v(V gate, V up) {
+  const V most = V::broadcast(7.0f), least = V::broadcast(-7.0f);
+  const V a = select(gt(gate, most), most, gate);
+  const V u = select(gt(up, most), most, select(lt(up, least), least, up));
+  return a * sigmoid_v(V::broadcast(1.702f) * a) * (u + V::broadcast(1.0f));
+}
+
 /// x = n pi/2 + r with |r| <= pi/4.
 template <class V>
 struct QuarterTurns {

@@ -27,7 +27,7 @@ struct MatmulArgs {
   const float* x = nullptr;              // [tokens][x_stride]
   int64_t x_stride = 0;
   const ActBlock* act = nullptr;        // [tokens][cols / 32]: x as integer weights want it
-  const std::byte* arranged = nullptr;  // [tokens][arranged_bytes(cols)]: the same of up to kFewIntegerTokens, arranged
+  const std::byte* arranged = nullptr;  // [tokens][arranged_bytes(cols)]: the same of up to kFewIntegerTokens, or null
   float* y = nullptr;                   // [tokens][y_stride]
   int64_t y_stride = 0;
   int tokens = 0;
@@ -56,12 +56,15 @@ struct AttendArgs {
   int first_pos = 0;                  // position of token 0
   int window = 0, sinks = 0;          // what token t sees from there: seen_rows()
   float scale = 0;                    // applied after the dot
+  float cap = 0;                      // then a score s becomes cap * tanh(s / cap); 0: it stays
   size_t k_offset = 0, v_offset = 0;  // bytes from a row's start to this KV head
   RowForm k_form = RowForm::f32, v_form = RowForm::f32;
   DecodeFn decode_k = nullptr, decode_v = nullptr;
   const float *first_k = nullptr, *first_v = nullptr;  // [64][head_dim]: the tile at position 0 where not as stored
-  const float* q = nullptr;                            // [tokens][q_stride], the group's heads one after the other
-  float* out = nullptr;                                // [tokens][out_stride], likewise
+  /// [group]: a score for attending to nothing, which takes its share of the weights and has no V; null: none.
+  const float* null_scores = nullptr;
+  const float* q = nullptr;  // [tokens][q_stride], the group's heads one after the other
+  float* out = nullptr;      // [tokens][out_stride], likewise
   int64_t q_stride = 0, out_stride = 0;
   float* scratch = nullptr;  // attend_scratch_floats(...) floats
 };
@@ -72,21 +75,28 @@ constexpr int64_t attend_scratch_floats(int head_dim, int group, int tokens) {
          int64_t{group} * tokens * (head_dim + 2);
 }
 
-/// What attend_tile() left of some queries: their largest score, the sum of their exponentials and their weighed V.
+/// What attend_tile() left of some queries: their largest score, the sum of their exponentials and their weighed V. A
+/// score for nothing is a tile before the others: {score, 1, 0, ...}.
 struct MergeArgs {
   float* states = nullptr;  // [tile_count][queries][2 + head_dim]; the first tile's are overwritten
   int tile_count = 0, queries = 0, head_dim = 0;
   float* out = nullptr;  // [queries][head_dim]
 };
 
-/// Rotates `heads` heads of one row by the angles whose cosines and sines are given, head_dim / 2 of each.
+/// Rotates the first `channels` of `heads` heads of one row by the angles whose cosines and sines are given,
+/// channels / 2 of each.
 struct RopeArgs {
   float* row = nullptr;
-  int heads = 0, head_dim = 0;
+  int heads = 0, head_dim = 0, channels = 0;
   const float* cos = nullptr;
   const float* sin = nullptr;
-  bool interleaved = false;  // pairs (2i, 2i+1) instead of (i, i + head_dim/2)
+  bool interleaved = false;  // pairs (2i, 2i+1) instead of (i, i + channels/2)
 };
+
+/// What an MLP does to each element of its gate: silu(x) = x sigmoid(x); GELU by the tanh formula or by erf; max(x,
+/// 0)^2; sigmoid alone. clamped_swiglu takes an `up`, and is a sigmoid(1.702 a) (u + 1) with a = min(gate, 7) and u =
+/// up clamped to -7..7 (gpt-oss).
+enum class Activation { silu, gelu_tanh, gelu_erf, relu_squared, sigmoid, clamped_swiglu };
 
 /// Logits as intervals and weights: depth = min((best - x) * scale, limit), +infinity where x < least; the interval is
 /// depth rounded to an integer, the weight is e^(distance to it * interval) by the series up to the fourth power, which
@@ -104,7 +114,7 @@ inline constexpr double kWeighRounder = 0x1.8p52;
 
 /// Integer weights. Tables that differ only in the instructions for products of bytes differ in these alone.
 struct IntegerKernels {
-  /// x is read as `act`, of up to kFewIntegerTokens as `arranged`. Never conv1d.
+  /// x is read as `arranged` where it is given, else as `act`. Never conv1d.
   void (*matmul)(const MatmulArgs&);
   /// encode_act of dtype/operands.h.
   void (*encode_act)(const float* x, ActBlock* out, int64_t n);
@@ -129,14 +139,20 @@ struct Kernels {
   void (*rope)(const RopeArgs&);
   /// y = x / sqrt(mean(x^2) + eps) * gain
   void (*rms_norm)(const float* x, const float* gain, float eps, float* y, int64_t n);
-  /// y = (x - mean) / sqrt(var + eps) * gain + bias
+  /// y = (x - mean) / sqrt(var + eps) * gain + bias; a null bias is 0
   void (*layer_norm)(const float* x, const float* gain, const float* bias, float eps, float* y, int64_t n);
-  /// gate = silu(gate) * up
-  void (*silu_mul)(float* gate, const float* up, int64_t n);
-  /// x = gelu_tanh(x)
-  void (*gelu)(float* x, int64_t n);
+  /// gate = f(gate) * up, or f(gate) where `up` is null
+  void (*activate)(Activation f, float* gate, const float* up, int64_t n);
   /// x = x + y
   void (*add)(float* x, const float* y, int64_t n);
+  /// x = x + s * y, rounded once
+  void (*add_scaled)(float* x, float s, const float* y, int64_t n);
+  /// x = s * x
+  void (*scale)(float* x, float s, int64_t n);
+  /// x = cap * tanh(x / cap)
+  void (*soft_cap)(float* x, float cap, int64_t n);
+  /// x = e^(x - max) / sum
+  void (*softmax)(float* x, int64_t n);
   void (*weigh_logits)(const WeighArgs&);
   /// Runs `rounds` rounds of independent FMAs in registers; returns the operations done (two per FMA). For measuring.
   double (*fma_flops)(int64_t rounds);

@@ -27,6 +27,8 @@ struct Shape {
   int window = 0, sinks = 0;
   bool own_first = false;   // the first tile is not what is stored
   bool odd_scales = false;  // of blocks: zeros, denormals, infinities, NaN
+  float cap = 0;
+  bool nulls = false;  // each head has a score for nothing
 
   int end() const { return first_pos + tokens; }
   /// What token t may see, written once more, position by position.
@@ -131,10 +133,15 @@ class Attention {
   /// The same of one token, tile by tile; dead tiles are not asked for.
   std::vector<float> run_tiles(const Kernels& kernels) const {
     std::vector<float> out(static_cast<size_t>(out_stride_), 777.0f), states;
+    if (s.nulls)
+      for (int h = 0; h < s.group; ++h) {
+        states.insert(states.end(), {null_score(h), 1.0f});
+        states.resize(states.size() + static_cast<size_t>(s.head_dim));
+      }
     const GuardedBytes scratch(static_cast<size_t>(attend_scratch_floats(s.head_dim, s.group, 1)) * sizeof(float));
     AttendArgs a = args(out.data(), scratch.floats());
     const auto floats = static_cast<size_t>(s.group * (s.head_dim + 2));
-    int seen = 0;
+    int seen = s.nulls ? 1 : 0;
     for (const Tile& tile : tiles_) {
       if ((tile.live & seen_rows(tile.first, s.first_pos, s.first_pos, s.window, s.sinks)) == 0) continue;
       states.resize(++seen * floats);
@@ -146,7 +153,7 @@ class Attention {
     return out;
   }
 
-  /// softmax(q k^T * scale) v in double over what token t, head h may see.
+  /// softmax(cap(q k^T * scale)) v in double over what token t, head h may see.
   std::vector<double> expected(int t, int h) const {
     std::vector<double> weights, out(static_cast<size_t>(s.head_dim), 0.0);
     std::vector<int> seen;
@@ -158,8 +165,10 @@ class Attention {
       const std::vector<float> k = read(k_, first_k_, pos);
       double score = 0;
       for (size_t d = 0; d < k.size(); ++d) score += static_cast<double>(q[d]) * static_cast<double>(k[d]);
-      weights.push_back(score * static_cast<double>(scale()));
+      score *= static_cast<double>(scale());
+      weights.push_back(s.cap > 0 ? static_cast<double>(s.cap) * std::tanh(score / static_cast<double>(s.cap)) : score);
     }
+    if (s.nulls) weights.push_back(static_cast<double>(null_score(h)));
     const double most = *std::max_element(weights.begin(), weights.end());
     double total = 0;
     for (double& w : weights) total += w = std::exp(w - most);
@@ -191,6 +200,8 @@ class Attention {
     a.sinks = s.sinks;
     if (s.own_first) a.first_k = first_k_.floats(), a.first_v = first_v_.floats();
     a.scale = scale();
+    a.cap = s.cap;
+    if (s.nulls) a.null_scores = kNullScores;
     a.k_offset = k_.offset(kv_head_);
     a.v_offset = v_.offset(kv_head_);
     a.k_form = s.k->form;
@@ -208,6 +219,8 @@ class Attention {
     if (!s.own_first || pos >= kTilePositions) return stored.read(pos, kv_head_, s.head_dim);
     return {first.floats() + pos * s.head_dim, first.floats() + (pos + 1) * s.head_dim};
   }
+  static constexpr float kNullScores[] = {0.75f, -1.5f, 2.25f, 0.0f, -0.25f};
+  static float null_score(int h) { return kNullScores[h]; }
   float scale() const { return 1.0f / std::sqrt(static_cast<float>(s.head_dim)); }
   bool live(int pos) const { return live_[static_cast<size_t>(pos)]; }
 
@@ -322,6 +335,34 @@ TEST(KernelsAttend, BlocksMayHaveAnyScale) {
       s.v = find_codec(i % 4 < 2 ? "q8_0" : "q4_0");
       s.odd_scales = true;
       expect_tables_equal(Attention(s, random));
+    }
+}
+
+TEST(KernelsAttend, CapsAndScoresForNothing) {
+  Random random(21);
+  for (int head_dim : kHeadDims)
+    for (int i = 0; i < 24; ++i) {
+      Shape s = random_shape(head_dim, random);
+      s.cap = i % 3 == 0 ? 0.0f : 0.5f * static_cast<float>(i % 5 + 1);
+      s.nulls = i % 2 == 0;
+      s.window = i % 4 == 1 ? 70 : 0;
+      if (i % 4 == 3) any_types(s, random);
+      const Attention attention(s, random);
+      expect_tables_equal(attention);
+      const std::vector<float> out = attention.run(kScalarKernels);
+      for (int t = 0; t < s.tokens; ++t)
+        for (int h = 0; h < s.group; ++h) {
+          const std::vector<double> want = attention.expected(t, h);
+          for (int d = 0; d < head_dim; ++d)
+            ASSERT_NEAR(out[static_cast<size_t>(t * attention.out_stride() + h * head_dim + d)],
+                        want[static_cast<size_t>(d)], 2e-5)
+                << attention.text();
+        }
+      if (s.tokens != 1) continue;
+      const std::vector<float> whole = attention.run(kScalarKernels);
+      for (const Kernels* table : simd_tables())
+        ASSERT_TRUE(same_floats(attention.run_tiles(*table), whole)) << table->name << ": " << attention.text();
+      ASSERT_TRUE(same_floats(attention.run_tiles(kScalarKernels), whole)) << attention.text();
     }
 }
 

@@ -16,6 +16,7 @@ namespace {
 using scalar::F1;
 
 float exp_scalar(float x) { return exp_v(F1{x}).v; }
+float soft_cap_scalar(float x, float cap) { return cap * tanh_v(F1{x / cap}).v; }
 
 // Row r of the weights as floats, whatever the storage.
 void widen_row(const MatmulArgs& a, int64_t r, float* row) {
@@ -92,6 +93,7 @@ TileState attend_tile(const AttendArgs& a, const Tile& tile, uint64_t live, cons
     const float dot = dot_lanes(
         a.head_dim, [&](int64_t d) { return q[d]; }, [&](int64_t d) { return k[static_cast<size_t>(d)]; });
     scores[i] = dot * a.scale;
+    if (a.cap > 0) scores[i] = soft_cap_scalar(scores[i], a.cap);
     state.m = scores[i] > state.m ? scores[i] : state.m;
   }
   float lanes[kLanes] = {};
@@ -125,7 +127,8 @@ const float* query(const AttendArgs& a, int t, int h) {
 
 void attend_query(const AttendArgs& a, int t, int h) {
   TileState all;
-  bool first = true;
+  bool first = a.null_scores == nullptr;
+  if (!first) all = {a.null_scores[h], 1.0f, std::vector<float>(static_cast<size_t>(a.head_dim))};
   for (int j = 0; j < a.tile_count; ++j) {
     const Tile& tile = a.tiles[j];
     const uint64_t live = seen_by(a, tile, t);
@@ -169,7 +172,7 @@ void merge_tiles(const MergeArgs& a) {
 }
 
 void rope(const RopeArgs& args) {
-  const int half = args.head_dim / 2;
+  const int half = args.channels / 2;
   for (int h = 0; h < args.heads; ++h)
     for (int i = 0; i < half; ++i) {
       float* head = args.row + static_cast<int64_t>(h) * args.head_dim;
@@ -196,15 +199,56 @@ void layer_norm(const float* x, const float* gain, const float* bias, float eps,
       n, [&](int64_t i) { return x[i]; }, [](int64_t) { return 1.0f; });
   const float mean = sum / static_cast<float>(n);
   const float scale = 1.0f / std::sqrt(square_mean(x, mean, n) + eps);
-  for (int64_t i = 0; i < n; ++i) y[i] = std::fma((x[i] - mean) * scale, gain[i], bias[i]);
+  for (int64_t i = 0; i < n; ++i) y[i] = std::fma((x[i] - mean) * scale, gain[i], bias != nullptr ? bias[i] : 0.0f);
 }
 
-void silu_mul(float* gate, const float* up, int64_t n) {
-  for (int64_t i = 0; i < n; ++i) gate[i] = silu_v(F1{gate[i]}).v * up[i];
+F1 activated(Activation f, F1 gate) {
+  switch (f) {
+    case Activation::silu:
+      return silu_v(gate);
+    case Activation::gelu_tanh:
+      return gelu_tanh_v(gate);
+    case Activation::gelu_erf:
+      return gelu_erf_v(gate);
+    case Activation::relu_squared:
+      return relu_squared_v(gate);
+    case Activation::sigmoid:
+      return sigmoid_v(gate);
+    case Activation::clamped_swiglu:
+      break;  // not without an `up`
+  }
+  return gate;
 }
 
-void gelu(float* x, int64_t n) {
-  for (int64_t i = 0; i < n; ++i) x[i] = gelu_tanh_v(F1{x[i]}).v;
+void activate(Activation f, float* gate, const float* up, int64_t n) {
+  for (int64_t i = 0; i < n; ++i)
+    if (f == Activation::clamped_swiglu)
+      gate[i] = clamped_swiglu_v(F1{gate[i]}, F1{up[i]}).v;
+    else
+      gate[i] = up != nullptr ? activated(f, F1{gate[i]}).v * up[i] : activated(f, F1{gate[i]}).v;
+}
+
+void add_scaled(float* x, float s, const float* y, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) x[i] = std::fma(s, y[i], x[i]);
+}
+
+void scale(float* x, float s, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) x[i] = x[i] * s;
+}
+
+void soft_cap(float* x, float cap, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) x[i] = soft_cap_scalar(x[i], cap);
+}
+
+void softmax(float* x, int64_t n) {
+  float most = x[0], lanes[kLanes] = {};
+  for (int64_t i = 1; i < n; ++i) most = x[i] > most ? x[i] : most;
+  for (int64_t i = 0; i < n; ++i) {
+    x[i] = exp_scalar(x[i] - most);
+    lanes[i % kLanes] += x[i];
+  }
+  const float sum = fold_lanes(lanes);
+  for (int64_t i = 0; i < n; ++i) x[i] = x[i] / sum;
 }
 
 void add(float* x, const float* y, int64_t n) {
@@ -242,13 +286,14 @@ float read_all(const float* x, int64_t n) {
 
 }  // namespace
 
-const Kernels kScalarKernels{"scalar",     {matmul_integer, encode_act, arrange, int8_ops},
-                             matmul,       attend,
-                             attend_tile,  merge_tiles,
-                             rope,         rms_norm,
-                             layer_norm,   silu_mul,
-                             gelu,         add,
-                             weigh_logits, fma_flops,
-                             read_all};
+const Kernels kScalarKernels{"scalar",    {matmul_integer, encode_act, arrange, int8_ops},
+                             matmul,      attend,
+                             attend_tile, merge_tiles,
+                             rope,        rms_norm,
+                             layer_norm,  activate,
+                             add,         add_scaled,
+                             scale,       soft_cap,
+                             softmax,     weigh_logits,
+                             fma_flops,   read_all};
 
 }  // namespace kvasir

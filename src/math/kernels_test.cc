@@ -247,13 +247,13 @@ TEST(KernelsMatmul, WritesItsRowsAndNothingElse) {
 // ---- rotations --------------------------------------------------------------------------------------------------
 
 struct Rotation {
-  int heads, head_dim;
+  int heads, head_dim, channels;
   bool interleaved;
   std::vector<float> row, cos, sin;
 
-  Rotation(int h, int d, bool i, bool extremes, Random& random)
-      : heads(h), head_dim(d), interleaved(i), row(random.floats(static_cast<size_t>(h * d), extremes)) {
-    for (int j = 0; j < d / 2; ++j) {
+  Rotation(int h, int d, int n, bool i, bool extremes, Random& random)
+      : heads(h), head_dim(d), channels(n), interleaved(i), row(random.floats(static_cast<size_t>(h * d), extremes)) {
+    for (int j = 0; j < n / 2; ++j) {
       const float angle = 100.0f * random.plain();
       cos.push_back(std::cos(angle));
       sin.push_back(std::sin(angle));
@@ -261,7 +261,7 @@ struct Rotation {
   }
   std::vector<float> run(const Kernels& kernels) const {
     const GuardedBytes x(row), c(cos), s(sin);
-    kernels.rope({x.floats(), heads, head_dim, c.floats(), s.floats(), interleaved});
+    kernels.rope({x.floats(), heads, head_dim, channels, c.floats(), s.floats(), interleaved});
     return {x.floats(), x.floats() + row.size()};
   }
 };
@@ -273,7 +273,7 @@ TEST(KernelsRope, EveryTableEqualsTheScalarOneInBits) {
   for (int d : kHeadSizes)
     for (int heads = 1; heads <= 3; ++heads)
       for (bool interleaved : {false, true}) {
-        const Rotation rotation(heads, d, interleaved, heads == 2, random);
+        const Rotation rotation(heads, d, heads == 3 ? d / 2 : d, interleaved, heads == 2, random);
         for (const Kernels* table : simd_tables())
           ASSERT_TRUE(same_floats(rotation.run(*table), rotation.run(kScalarKernels))) << table->name << " " << d;
       }
@@ -283,21 +283,21 @@ TEST(KernelsRope, ScalarTurnsEveryPairAndKeepsTheRest) {
   Random random(7);
   for (int d : kHeadSizes)
     for (bool interleaved : {false, true}) {
-      const Rotation r(2, d, interleaved, false, random);
+      const int n = d % 3 == 0 ? d / 2 : d;
+      const Rotation r(2, d, n, interleaved, false, random);
       const std::vector<float> out = r.run(kScalarKernels);
       for (int h = 0; h < 2; ++h) {
-        for (int i = 0; i < d / 2; ++i) {
+        for (int i = 0; i < n / 2; ++i) {
           const size_t a = static_cast<size_t>(h * d + (interleaved ? 2 * i : i));
-          const size_t b = static_cast<size_t>(h * d + (interleaved ? 2 * i + 1 : d / 2 + i));
+          const size_t b = static_cast<size_t>(h * d + (interleaved ? 2 * i + 1 : n / 2 + i));
           const double x = static_cast<double>(r.row[a]), y = static_cast<double>(r.row[b]);
           const double c = static_cast<double>(r.cos[static_cast<size_t>(i)]);
           const double s = static_cast<double>(r.sin[static_cast<size_t>(i)]);
           ASSERT_TRUE(close(out[a], x * c - y * s, 1e-6)) << d;
           ASSERT_TRUE(close(out[b], x * s + y * c, 1e-6)) << d;
         }
-        if (d % 2 != 0) {
-          ASSERT_EQ(out[static_cast<size_t>(h * d + d - 1)], r.row[static_cast<size_t>(h * d + d - 1)]);
-        }
+        for (int i = n / 2 * 2; i < d; ++i)
+          ASSERT_EQ(out[static_cast<size_t>(h * d + i)], r.row[static_cast<size_t>(h * d + i)]) << d;
       }
     }
 }
@@ -322,16 +322,48 @@ std::vector<float> run_layer_norm(const Kernels& k, const std::vector<float>& x,
   k.layer_norm(gx.floats(), gg.floats(), gb.floats(), 1e-5f, y.floats(), static_cast<int64_t>(x.size()));
   return taken(y, x.size());
 }
-std::vector<float> run_silu_mul(const Kernels& k, const std::vector<float>& x, const std::vector<float>& up,
-                                const std::vector<float>&) {
+template <Activation kF>
+std::vector<float> run_gate(const Kernels& k, const std::vector<float>& x, const std::vector<float>& up,
+                            const std::vector<float>&) {
   const GuardedBytes gate(x), gu(up);
-  k.silu_mul(gate.floats(), gu.floats(), static_cast<int64_t>(x.size()));
+  k.activate(kF, gate.floats(), gu.floats(), static_cast<int64_t>(x.size()));
   return taken(gate, x.size());
 }
-std::vector<float> run_gelu(const Kernels& k, const std::vector<float>& x, const std::vector<float>&,
-                            const std::vector<float>&) {
+template <Activation kF>
+std::vector<float> run_alone(const Kernels& k, const std::vector<float>& x, const std::vector<float>&,
+                             const std::vector<float>&) {
   const GuardedBytes gx(x);
-  k.gelu(gx.floats(), static_cast<int64_t>(x.size()));
+  k.activate(kF, gx.floats(), nullptr, static_cast<int64_t>(x.size()));
+  return taken(gx, x.size());
+}
+std::vector<float> run_norm_without_bias(const Kernels& k, const std::vector<float>& x, const std::vector<float>& gain,
+                                         const std::vector<float>&) {
+  const GuardedBytes gx(x), gg(gain), y(x);
+  k.layer_norm(gx.floats(), gg.floats(), nullptr, 1e-5f, y.floats(), static_cast<int64_t>(x.size()));
+  return taken(y, x.size());
+}
+std::vector<float> run_add_scaled(const Kernels& k, const std::vector<float>& x, const std::vector<float>& y,
+                                  const std::vector<float>&) {
+  const GuardedBytes gx(x), gy(y);
+  k.add_scaled(gx.floats(), 0.22f, gy.floats(), static_cast<int64_t>(x.size()));
+  return taken(gx, x.size());
+}
+std::vector<float> run_scale(const Kernels& k, const std::vector<float>& x, const std::vector<float>&,
+                             const std::vector<float>&) {
+  const GuardedBytes gx(x);
+  k.scale(gx.floats(), 0.7f, static_cast<int64_t>(x.size()));
+  return taken(gx, x.size());
+}
+std::vector<float> run_soft_cap(const Kernels& k, const std::vector<float>& x, const std::vector<float>&,
+                                const std::vector<float>&) {
+  const GuardedBytes gx(x);
+  k.soft_cap(gx.floats(), 3.0f, static_cast<int64_t>(x.size()));
+  return taken(gx, x.size());
+}
+std::vector<float> run_softmax(const Kernels& k, const std::vector<float>& x, const std::vector<float>&,
+                               const std::vector<float>&) {
+  const GuardedBytes gx(x);
+  k.softmax(gx.floats(), static_cast<int64_t>(x.size()));
   return taken(gx, x.size());
 }
 std::vector<float> run_add(const Kernels& k, const std::vector<float>& x, const std::vector<float>& y,
@@ -341,7 +373,25 @@ std::vector<float> run_add(const Kernels& k, const std::vector<float>& x, const 
   return taken(gx, x.size());
 }
 
-constexpr RowKernel kRowKernels[] = {run_rms_norm, run_layer_norm, run_silu_mul, run_gelu, run_add};
+constexpr RowKernel kRowKernels[] = {run_rms_norm,
+                                     run_layer_norm,
+                                     run_norm_without_bias,
+                                     run_gate<Activation::silu>,
+                                     run_gate<Activation::gelu_tanh>,
+                                     run_gate<Activation::gelu_erf>,
+                                     run_gate<Activation::relu_squared>,
+                                     run_gate<Activation::sigmoid>,
+                                     run_gate<Activation::clamped_swiglu>,
+                                     run_alone<Activation::silu>,
+                                     run_alone<Activation::gelu_tanh>,
+                                     run_alone<Activation::gelu_erf>,
+                                     run_alone<Activation::relu_squared>,
+                                     run_alone<Activation::sigmoid>,
+                                     run_add,
+                                     run_add_scaled,
+                                     run_scale,
+                                     run_soft_cap,
+                                     run_softmax};
 
 TEST(KernelsRows, EveryTableEqualsTheScalarOneInBits) {
   Random random(8);
@@ -412,7 +462,8 @@ TEST(KernelsRows, ScalarActivationsAreTheFormulas) {
   for (size_t n = 1; n <= 100; ++n) {
     std::vector<float> x = random.floats(n), y = random.floats(n);
     for (float& v : x) v *= 5;
-    const std::vector<float> silu = run_silu_mul(kScalarKernels, x, y, {}), gelu = run_gelu(kScalarKernels, x, {}, {});
+    const std::vector<float> silu = run_gate<Activation::silu>(kScalarKernels, x, y, {}),
+                             gelu = run_alone<Activation::gelu_tanh>(kScalarKernels, x, {}, {});
     const std::vector<float> sum = run_add(kScalarKernels, x, y, {});
     for (size_t i = 0; i < n; ++i) {
       const double v = static_cast<double>(x[i]), u = static_cast<double>(y[i]);

@@ -224,8 +224,8 @@ TEST(Mistakes, TheQuadraticOfConcatIsCounted) {
 void rope_at_zero(Pass& pass, int l, const Weights& w) {
   if (pass.tokens() == 1) {
     const int half = pass.config().head_dim / 2;
-    std::fill_n(const_cast<float*>(pass.cos(0)), half, 1.0f);
-    std::fill_n(const_cast<float*>(pass.sin(0)), half, 0.0f);
+    std::fill_n(const_cast<float*>(pass.angles()[0].cos.row(0)), half, 1.0f);
+    std::fill_n(const_cast<float*>(pass.angles()[0].sin.row(0)), half, 0.0f);
   }
   (*find_family(*ConfigView::parse(R"({"model_type": "llama"})", "test")))->layer(pass, l, w);
 }

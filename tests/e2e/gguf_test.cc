@@ -92,7 +92,7 @@ TEST_F(E2eGguf, WhatCannotRunYetIsNamed) {
       expect_refused(run_program(arguments), needle);
     EXPECT_THAT(expect_ok(run_program({"inspect", path})), HasSubstr(needle)) << "and shown all the same";
   };
-  refused(tiny::llama_gguf(tiny::llama(), 0, Bytes().text_entry("llama.rope.scaling.type", "yarn"), 1), "yarn");
+  refused(tiny::llama_gguf(tiny::llama(), 0, Bytes().text_entry("llama.rope.scaling.type", "xpos"), 1), "xpos");
   Bytes mamba = tiny::llama_gguf(tiny::llama());
   mamba.data.replace(mamba.data.find("llama"), 5, "mamba");
   refused(mamba, "mamba");

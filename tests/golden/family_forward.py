@@ -428,16 +428,25 @@ def phimoe(net):
     return net.head(llama_like(net, rope_of(net.config, net.width), mlp, net.layer_norm))
 
 
+def by_bytes(x):
+    """Blocks of 32 as multiples of their largest magnitude / 127: what integer weights are multiplied with."""
+    blocks = x.reshape(len(x), -1, 32)
+    step = np.abs(blocks).max(-1, keepdims=True) / 127
+    return (np.rint(blocks / np.where(step == 0, 1, step)) * step).reshape(x.shape)
+
+
 def gpt_oss(net):
     """A learned score a head joins the softmax. Experts: columns gate, up by turns; both are clamped."""
     config, x = net.config, net.embed()
     rope, scale = rope_of(config, net.width), net.width ** -0.5
 
+    kept = by_bytes if 'quantization_config' in config else np.asarray
+
     def expert(at, e, rows):
         part = f'{at}mlp.experts.'
-        both = rows @ net.weights[part + 'gate_up_proj'][e] + net.weights[part + 'gate_up_proj_bias'][e]
+        both = kept(rows) @ net.weights[part + 'gate_up_proj'][e] + net.weights[part + 'gate_up_proj_bias'][e]
         gate, up = np.minimum(both[:, 0::2], 7), np.clip(both[:, 1::2], -7, 7)
-        return (gate * sigmoid(1.702 * gate) * (up + 1)) @ net.weights[part + 'down_proj'][e] \
+        return kept(gate * sigmoid(1.702 * gate) * (up + 1)) @ net.weights[part + 'down_proj'][e] \
             + net.weights[part + 'down_proj_bias'][e]
 
     for layer, at in net.layers():

@@ -15,6 +15,7 @@ from family_rows import ByHead, Flat, Grouped, HeadGains, Paired, Renamed, Split
 from model_files import gguf_tensors, refuse
 from to_gguf import ARRAY, BOOL, F32, I32, STRING, U32, write_file
 
+MOSTLY_F32, MOSTLY_MXFP4 = 0, 38     # general.file_type
 OUTSIDE = {'model.embed_tokens': 'token_embd', 'model.norm': 'output_norm', 'lm_head': 'output'}
 LAYER = {
     'input_layernorm': 'attn_norm', 'post_attention_layernorm': 'ffn_norm', 'self_attn.q_proj': 'attn_q',
@@ -171,7 +172,7 @@ def typed(value):
 
 def to_gguf(config, weights, path):
     arch = LAYOUTS[config['model_type']].arch
-    keys = {'general.architecture': arch, 'general.type': 'model', 'general.name': 'tiny', 'general.file_type': 0}
+    keys = {'general.architecture': arch, 'general.type': 'model', 'general.name': 'tiny', 'general.file_type': MOSTLY_MXFP4 if 'quantization_config' in config else MOSTLY_F32}
     keys |= {f'{arch}.{key}': value for key, value in family_keys.metadata(config).items()}
     keys |= {'tokenizer.ggml.model': 'none', 'tokenizer.ggml.bos_token_id': config['bos_token_id'],
              'tokenizer.ggml.eos_token_id': config['eos_token_id']}
@@ -189,4 +190,6 @@ def from_gguf(path):
     if arch not in family_keys.KINDS:
         refuse(path, f'architecture "{arch}" is not known here')
     config = family_keys.config_of(arch, numbers, tensors)
+    if metadata.get('general.file_type') == MOSTLY_MXFP4:
+        config['quantization_config'] = {'quant_method': 'mxfp4'}
     return folder_weights(config, tensors), config

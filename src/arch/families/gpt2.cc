@@ -109,7 +109,7 @@ void layer(Pass& pass, int l, const Weights& w) {
   pass.trace(l, "ln_2", h);
   const Rows fc = linear(pass, h, {w.mat(kFc), w.vec(kFcBias)});
   pass.trace(l, "fc", fc);
-  const Rows m = gelu(pass, fc);
+  const Rows m = activate(pass, Activation::gelu_tanh, fc);
   pass.trace(l, "gelu", m);
   const Rows out = linear(pass, m, {w.mat(kOut), w.vec(kOutBias)});
   pass.trace(l, "mlp", out);

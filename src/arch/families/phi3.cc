@@ -1,4 +1,5 @@
-// Phi-3: a Llama whose q, k and v are one matrix, and whose gate and up are another (arXiv:2404.14219).
+// Phi-3, 3.5 and 4-mini: a Llama whose q, k and v are one matrix, and whose gate and up are another
+// (arXiv:2404.14219); the text of Phi-3-vision is one.
 #include <array>
 
 #include "arch/blocks.h"
@@ -15,7 +16,8 @@ enum LayerRole { kAttnNorm, kQkv, kO, kMlpNorm, kGateUp, kDown };
 Result<ModelConfig> parse_config(const ConfigView& view) {
   KVASIR_TRY(ModelConfig c, parse_decoder_config(view, family_phi3.name, {.max_ctx = 4096, .norm_eps = 1e-5}));
   KVASIR_TRY(const int64_t window, view.get_int_or("sliding_window", 0, 0, 1 << 28));
-  KVASIR_TRY(c.windows, windows_by_layer(view, c.layers, window));
+  KVASIR_TRY(auto windows, windows_by_layer(view, c.layers, window));
+  set_windows(std::move(windows), &c);
   return c;
 }
 
@@ -40,19 +42,19 @@ void layer(Pass& pass, int l, const Weights& w) {
   Rows h = rms_norm(pass, pass.x, w.vec(kAttnNorm));
   const Rows qkv = linear(pass, h, {w.mat(kQkv)});
   const Rows q = qkv.columns(0, q_dim), k = qkv.columns(q_dim, kv_dim), v = qkv.columns(q_dim + kv_dim, kv_dim);
-  rope(pass, q, k);
+  rope(pass, l, q, k);
   pass.trace(l, "q", q), pass.trace(l, "k", k), pass.trace(l, "v", v);
   add(pass, pass.x, linear(pass, attend(pass, l, q, k, v), {w.mat(kO)}));
   pass.trace(l, "residual", pass.x);
 
   h = rms_norm(pass, pass.x, w.vec(kMlpNorm));
   const Rows gate_up = linear(pass, h, {w.mat(kGateUp)});
-  const Rows m = swiglu(pass, gate_up.columns(0, c.ffn), gate_up.columns(c.ffn, c.ffn));
+  const Rows m = glu(pass, gate_up.columns(0, c.ffn), gate_up.columns(c.ffn, c.ffn));
   add(pass, pass.x, linear(pass, m, {w.mat(kDown)}));
   pass.trace(l, "block", pass.x);
 }
 
-constexpr std::array<std::string_view, 1> kAliases{"phi3"};
+constexpr std::array<std::string_view, 2> kAliases{"phi3", "phi3_v"};
 // Phi-3's tokenizer.json has "rstrip" on every added token but these.
 constexpr std::array<std::string_view, 3> kPlainTokens{"<unk>", "<s>", "<|endoftext|>"};
 constexpr GgufName kGgufTensors[] = {

@@ -20,6 +20,7 @@ static_assert(std::endian::native == std::endian::little);
 
 constexpr char kSnapshotMagic[8] = {'K', 'V', 'A', 'S', 'I', 'R', 'K', 'V'};
 constexpr uint32_t kFormatVersion = 1;
+constexpr uint32_t kLongRope = 1u << 31;  // of the field of sinks: CacheShape::long_rope
 constexpr size_t kTypeName = 16, kSum = 8, kFinalSum = 16;
 
 // The bytes before the lists.
@@ -111,7 +112,7 @@ Result<std::vector<std::byte>> header_bytes(const SnapshotHeader& h) {
   fixed.layers = static_cast<uint32_t>(h.shape.layers);
   fixed.kv_heads = static_cast<uint32_t>(h.shape.kv_heads);
   fixed.head_dim = static_cast<uint32_t>(h.shape.head_dim);
-  fixed.sinks = static_cast<uint32_t>(h.shape.sinks);
+  fixed.sinks = static_cast<uint32_t>(h.shape.sinks) | (h.shape.long_rope ? kLongRope : 0);
   fixed.positions = static_cast<uint32_t>(h.positions);
   fixed.tokens = static_cast<uint32_t>(h.tokens.size());
   std::vector<std::byte> bytes;
@@ -166,7 +167,8 @@ void scatter(const BlockRows& rows, const std::byte* from, Layout* cache) {
 bool is_sane(const Fixed& f) {
   constexpr uint32_t kMost = 1 << 16, kMostPositions = 1 << 28;
   return f.layers >= 1 && f.layers <= kMost && f.kv_heads >= 1 && f.kv_heads <= kMost && f.head_dim >= 1 &&
-         f.head_dim <= kMost && f.sinks <= kTilePositions && f.tokens <= kMostPositions && f.positions <= f.tokens;
+         f.head_dim <= kMost && (f.sinks & ~kLongRope) <= kTilePositions && f.tokens <= kMostPositions &&
+         f.positions <= f.tokens;
 }
 
 std::string name_of(const char* name) { return {name, std::find(name, name + kTypeName, '\0')}; }
@@ -261,7 +263,8 @@ Result<void> Snapshot::parse_header(std::span<const std::byte> bytes) {
   KVASIR_TRY(const KvType* v, stored_type(f.v));
   const auto positions = static_cast<int>(f.positions), layers = static_cast<int>(f.layers);
   CacheShape shape{layers, static_cast<int>(f.kv_heads), static_cast<int>(f.head_dim), positions, k, v};
-  shape.sinks = static_cast<int>(f.sinks);
+  shape.sinks = static_cast<int>(f.sinks & ~kLongRope);
+  shape.long_rope = (f.sinks & kLongRope) != 0;
   std::vector<int> oldest;
   const std::byte* at = bytes.data() + sizeof f;
   for (int layer = 0; layer < layers; ++layer, at += sizeof(Window)) {

@@ -118,7 +118,7 @@ struct FormMxfp4 : BlocksOf32<FormMxfp4, 17> {
     KVASIR_UNROLL
     for (int b = 0; b < 4; ++b)
       if (kWhole || b < n) KVASIR_UNROLL
-      for (int r = 0; r < kRows; ++r) powers[b * kRows + r] = half_power(rows.row(r) + b * 17);
+    for (int r = 0; r < kRows; ++r) powers[b * kRows + r] = half_power(rows.row(r) + b * 17);
     KVASIR_UNROLL
     for (int i = 0; i < kPositions<FormMxfp4>; ++i) out.scale[i] = load_floats(powers + i * kPieces * kRows);
   }

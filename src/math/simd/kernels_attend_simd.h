@@ -234,6 +234,14 @@ inline void score_columns(const float* const* q, const float* k, uint64_t mask, 
 // Bit i is row i of the g-th 16 of a tile.
 inline uint32_t bits16(uint64_t mask, int g) { return static_cast<uint32_t>(mask >> (16 * g)) & 0xffffu; }
 
+KVASIR_SIMD_FN V16 soft_cap_v(V16 x, float cap) { return set1(cap) * kvasir::tanh_v(x / set1(cap)); }
+
+// One query's scores, scaled and capped in place.
+inline void cap_scores(float* p, uint64_t mask, float scale, float cap) {
+  for (int g = 0; g < 4; ++g)
+    if (bits16(mask, g) != 0) store(p + 16 * g, soft_cap_v(load(p + 16 * g) * set1(scale), cap));
+}
+
 // The largest of one query's scores, after the scale.
 inline float largest_score(const float* p, uint64_t mask, float scale) {
   const V16 minus_inf = set1(-__builtin_inff());
@@ -334,6 +342,13 @@ inline void merge_tile(float mj, float lj, const float* oj, int head_dim, bool f
   if (const int n = head_dim - d; n > 0) store_n(o + d, fma(load_n(o + d, n), a, load_n(oj + d, n) * b), n);
 }
 
+// A score without V.
+inline void begin_with(float score, int head_dim, float* state) {
+  state[0] = score;
+  state[1] = 1.0f;
+  for (int d = 0; d < head_dim; ++d) state[2 + d] = 0.0f;
+}
+
 inline void divide(const float* state, int head_dim, float* out) {
   const float *o = state + 2, l = state[1];
   int d = 0;
@@ -409,9 +424,11 @@ inline void attend_block(const AttendArgs& a, const TileView& view, int n, const
       const TileRows* v = view.v.form == view.k.form ? &view.v : nullptr;
       score_rows<decltype(head), Q>(q, view.k, v, a.head_dim, scratch.p);
     });
+  const float scale = a.cap > 0 ? 1.0f : a.scale;
+  for (int i = 0; a.cap > 0 && i < Q; ++i) cap_scores(scratch.p + i * kTilePositions, mask[i], a.scale, a.cap);
   // Each step for all queries before the next: one query alone is a chain that waits for itself.
-  for (int i = 0; i < Q; ++i) m[i] = largest_score(scratch.p + i * kTilePositions, mask[i], a.scale);
-  for (int i = 0; i < Q; ++i) l[i] = exponentials(scratch.p + i * kTilePositions, mask[i], a.scale, m[i]);
+  for (int i = 0; i < Q; ++i) m[i] = largest_score(scratch.p + i * kTilePositions, mask[i], scale);
+  for (int i = 0; i < Q; ++i) l[i] = exponentials(scratch.p + i * kTilePositions, mask[i], scale, m[i]);
   with_head(view.v.form, [&](auto head) {
     if (less == 0) return weigh<decltype(head), Q>(scratch.p, view.v, mask, a.head_dim, scratch.o);
     for (int i = 0; i < Q; ++i)  // where a window begins
@@ -461,7 +478,12 @@ inline void attend_one_tile(const AttendArgs& a, int j, const Scratch& scratch, 
 void attend(const AttendArgs& a) {
   const Scratch scratch(a);
   const int64_t stride = a.head_dim + 2;
-  uint64_t seen = 0;  // tokens that have met a live tile
+  uint64_t seen = 0;  // tokens whose states have begun
+  if (a.null_scores != nullptr) {
+    for (int query = 0; query < a.tokens * a.group; ++query)
+      begin_with(a.null_scores[query % a.group], a.head_dim, scratch.states + query * stride);
+    seen = ~uint64_t{0};
+  }
   for (int j = 0; j < a.tile_count; ++j) {
     uint64_t now = 0;
     attend_one_tile(a, j, scratch, [&](int query, float m, float l, const float* o) {

@@ -55,9 +55,13 @@ void layer_norm(const float* x, const float* gain, const float* bias, float eps,
   const float scale = inverse_root(square_sum(x, mean, n) / static_cast<float>(n), eps);
   int64_t i = 0;
   for (; i + 16 <= n; i += 16)
-    store(y + i, fma((load(x + i) - set1(mean)) * set1(scale), load(gain + i), load(bias + i)));
+    store(y + i,
+          fma((load(x + i) - set1(mean)) * set1(scale), load(gain + i), bias != nullptr ? load(bias + i) : zero()));
   if (const int m = static_cast<int>(n - i); m > 0)
-    store_n(y + i, fma((load_n(x + i, m) - set1(mean)) * set1(scale), load_n(gain + i, m), load_n(bias + i, m)), m);
+    store_n(y + i,
+            fma((load_n(x + i, m) - set1(mean)) * set1(scale), load_n(gain + i, m),
+                bias != nullptr ? load_n(bias + i, m) : zero()),
+            m);
 }
 
 // (a, b) -> (a cos - b sin, b cos + a sin)
@@ -68,7 +72,7 @@ inline void rotate_pair(float* a, float* b, float c, float s) {
 }
 
 void rope(const RopeArgs& args) {
-  const int half = args.head_dim / 2;
+  const int half = args.channels / 2;
   for (int h = 0; h < args.heads; ++h) {
     float* x = args.row + static_cast<int64_t>(h) * args.head_dim;
     if (args.interleaved) {
@@ -92,16 +96,63 @@ inline void map16(float* x, int64_t n, F f) {
   if (const int m = static_cast<int>(n - i); m > 0) store_n(x + i, f(load_n(x + i, m), i, m), m);
 }
 
-void silu_mul(float* gate, const float* up, int64_t n) {
-  map16(gate, n, [up](V16 g, int64_t i, int m) { return kvasir::silu_v(g) * load_n(up + i, m); });
+// gate = f(gate) * up, or f(gate).
+template <class F>
+inline void map_gate(float* gate, const float* up, int64_t n, F f) {
+  if (up == nullptr)
+    map16(gate, n, [f](V16 g, int64_t, int) { return f(g); });
+  else
+    map16(gate, n, [f, up](V16 g, int64_t i, int m) { return f(g) * load_n(up + i, m); });
 }
 
-void gelu(float* x, int64_t n) {
-  map16(x, n, [](V16 v, int64_t, int) { return kvasir::gelu_tanh_v(v); });
+void activate(kvasir::Activation f, float* gate, const float* up, int64_t n) {
+  using kvasir::Activation;
+  switch (f) {
+    case Activation::silu:
+      return map_gate(gate, up, n, [](V16 g) { return kvasir::silu_v(g); });
+    case Activation::gelu_tanh:
+      return map_gate(gate, up, n, [](V16 g) { return kvasir::gelu_tanh_v(g); });
+    case Activation::gelu_erf:
+      return map_gate(gate, up, n, [](V16 g) { return kvasir::gelu_erf_v(g); });
+    case Activation::relu_squared:
+      return map_gate(gate, up, n, [](V16 g) { return kvasir::relu_squared_v(g); });
+    case Activation::sigmoid:
+      return map_gate(gate, up, n, [](V16 g) { return kvasir::sigmoid_v(g); });
+    case Activation::clamped_swiglu:
+      return map16(gate, n, [up](V16 g, int64_t i, int m) { return kvasir::clamped_swiglu_v(g, load_n(up + i, m)); });
+  }
 }
 
 void add(float* x, const float* y, int64_t n) {
   map16(x, n, [y](V16 v, int64_t i, int m) { return v + load_n(y + i, m); });
+}
+
+void add_scaled(float* x, float s, const float* y, int64_t n) {
+  map16(x, n, [s, y](V16 v, int64_t i, int m) { return fma(set1(s), load_n(y + i, m), v); });
+}
+
+void scale(float* x, float s, int64_t n) {
+  map16(x, n, [s](V16 v, int64_t, int) { return v * set1(s); });
+}
+
+void soft_cap(float* x, float cap, int64_t n) {
+  map16(x, n, [cap](V16 v, int64_t, int) { return soft_cap_v(v, cap); });
+}
+
+void softmax(float* x, int64_t n) {
+  V16 most = set1(x[0]), sum = zero();
+  map16(x, n, [&most](V16 v, int64_t, int m) {
+    most = max(m == 16 ? v : select(mask_bits((1u << m) - 1), v, most), most);
+    return v;
+  });
+  const float top = largest_lane(most);
+  map16(x, n, [&sum, top](V16 v, int64_t, int m) {
+    const V16 e = kvasir::exp_v(v - set1(top));
+    sum = sum + (m == 16 ? e : select(mask_bits((1u << m) - 1), e, zero()));
+    return e;
+  });
+  const float total = fold(sum);
+  map16(x, n, [total](V16 v, int64_t, int) { return v / set1(total); });
 }
 
 // As many independent chains as a tile has.
@@ -142,14 +193,15 @@ float read_all(const float* x, int64_t n) {
 }  // namespace
 
 constexpr kvasir::Kernels make_kernels(const char* name) {
-  return {name,         make_integer_kernels(),
-          matmul,       attend,
-          attend_tile,  merge_tiles,
-          rope,         rms_norm,
-          layer_norm,   silu_mul,
-          gelu,         add,
-          weigh_logits, fma_flops,
-          read_all};
+  return {name,        make_integer_kernels(),
+          matmul,      attend,
+          attend_tile, merge_tiles,
+          rope,        rms_norm,
+          layer_norm,  activate,
+          add,         add_scaled,
+          scale,       soft_cap,
+          softmax,     weigh_logits,
+          fma_flops,   read_all};
 }
 
 }  // namespace KVASIR_SIMD_NS

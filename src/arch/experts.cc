@@ -1,0 +1,269 @@
+// Routing, and the products of each expert with its tokens.
+#include "arch/experts.h"
+
+#include <algorithm>
+#include <functional>
+#include <limits>
+#include <span>
+#include <string>
+
+#include "arch/blocks.h"
+
+namespace kvasir {
+namespace {
+
+/// After the first role.
+enum ExpertRole { kRouter, kRouterBias, kChoiceBias, kSharedMix, kSharedGate, kSharedUp, kSharedDown, kExperts };
+/// Of each expert, from kExperts on.
+enum PartRole { kGate, kUp, kDown, kGateBias, kUpBias, kDownBias, kPerExpert };
+
+constexpr float kNever = -std::numeric_limits<float>::infinity();
+
+/// One expert of one token.
+struct Choice {
+  int expert = 0;
+  float share = 0;
+  int row = 0;  // of its products
+};
+
+// Scores of all but the best groups become kNever. A group counts by its two best (DeepSeek-V3, arXiv:2412.19437).
+void keep_best_groups(std::vector<float>& scores, int groups, int kept) {
+  const auto size = static_cast<std::ptrdiff_t>(scores.size()) / groups;
+  std::vector<float> best_of;
+  for (auto group = scores.begin(); group != scores.end(); group += size) {
+    std::vector<float> sorted(group, group + size);
+    std::ranges::sort(sorted, std::greater<>());
+    best_of.push_back(size > 1 ? sorted[0] + sorted[1] : sorted[0]);
+  }
+  std::vector<bool> stays(best_of.size());
+  for (int i = 0; i < kept; ++i) {
+    const auto best = std::ranges::max_element(best_of);
+    stays[static_cast<size_t>(best - best_of.begin())] = true;
+    *best = kNever;
+  }
+  for (size_t i = 0; i < scores.size(); ++i)
+    if (!stays[i / static_cast<size_t>(size)]) scores[i] = kNever;
+}
+
+class Routed {
+ public:
+  Routed(Pass& pass, int layer, const Rows& h, const Weights& w, int first)
+      : pass_(pass), c_(pass.config().experts), layer_(layer), h_(h), w_(w), first_(first) {}
+
+  Rows run() {
+    choose_all();
+    sort_by_expert();
+    const Rows x = gather();
+    const Rows gate = rows_of(c_.ffn), up = rows_of(c_.ffn), down = rows_of(h_.cols);
+    products(x, {{kGate, kGateBias, gate}, {kUp, kUpBias, up}});
+    const Activation f = pass_.config().activation;
+    pass_.compute().for_rows(gate.n, [&](int i) { pass_.kernels().activate(f, gate.row(i), up.row(i), gate.cols); });
+    products(gate, {{kDown, kDownBias, down}});
+    return combine(down);
+  }
+
+ private:
+  struct Product {
+    PartRole weight, bias;
+    Rows y;
+  };
+
+  // One row for each choice of each token.
+  Rows rows_of(int64_t cols) {
+    const Rows wide = pass_.take(c_.used * cols);
+    return {wide.data, wide.n * c_.used, cols, cols};
+  }
+  std::span<Choice> choices_of(int t) {
+    return std::span(choices_).subspan(static_cast<size_t>(t * c_.used), static_cast<size_t>(c_.used));
+  }
+
+  void choose_all() {
+    choices_.resize(static_cast<size_t>(h_.n * c_.used));
+    const Rows z = linear(pass_, h_, {w_.mat(first_ + kRouter), w_.vec(first_ + kRouterBias)});
+    pass_.trace(layer_, "router", z);
+    pass_.compute().for_rows(h_.n, [&](int t) { choose(z.row(t), choices_of(t)); });
+  }
+
+  // z [experts] becomes their shares.
+  void choose(float* z, std::span<Choice> chosen) const {
+    const int64_t n = c_.count;
+    if (c_.gate == ExpertGate::softmax) pass_.kernels().softmax(z, n);
+    if (c_.gate == ExpertGate::sigmoid) pass_.kernels().activate(Activation::sigmoid, z, nullptr, n);
+    std::vector<float> scores(z, z + n);
+    if (const float* bias = w_.vec(first_ + kChoiceBias)) pass_.kernels().add(scores.data(), bias, n);
+    if (c_.groups > 1) keep_best_groups(scores, c_.groups, c_.groups_used);
+    for (Choice& choice : chosen) {
+      const auto best = std::ranges::max_element(scores);  // the first of equal ones
+      choice.expert = static_cast<int>(best - scores.begin());
+      choice.share = z[choice.expert];
+      *best = kNever;
+    }
+    share_out(chosen);
+  }
+
+  void share_out(std::span<Choice> chosen) const {
+    std::vector<float> shares;
+    for (const Choice& choice : chosen) shares.push_back(choice.share);
+    if (c_.gate == ExpertGate::softmax_of_chosen) pass_.kernels().softmax(shares.data(), c_.used);
+    float sum = 0;
+    for (const float share : shares) sum += share;
+    for (size_t i = 0; i < chosen.size(); ++i)
+      chosen[i].share = (c_.normalised ? shares[i] / sum : shares[i]) * c_.scale;
+  }
+
+  // Gives every choice a row: those of one expert lie together, in the order of tokens.
+  void sort_by_expert() {
+    ends_.assign(static_cast<size_t>(c_.count), 0);
+    for (const Choice& choice : choices_) ++ends_[static_cast<size_t>(choice.expert)];
+    std::vector<int> next;
+    int rows = 0;
+    for (int& end : ends_) {
+      next.push_back(rows);
+      end = rows += end;
+    }
+    for (Choice& choice : choices_) choice.row = next[static_cast<size_t>(choice.expert)]++;
+  }
+
+  // h by those rows; a single token's is the same for all.
+  Rows gather() {
+    if (h_.n == 1) return h_;
+    const Rows x = rows_of(h_.cols);
+    pass_.compute().for_rows(h_.n, [&](int t) {
+      for (const Choice& choice : choices_of(t)) std::copy_n(h_.row(t), h_.cols, x.row(choice.row));
+    });
+    return x;
+  }
+
+  void products(const Rows& x, std::initializer_list<Product> wanted) const {
+    std::vector<MatmulJob> jobs;
+    for (int e = 0, begin = 0; e < c_.count; begin = ends_[static_cast<size_t>(e++)]) {
+      const int n = ends_[static_cast<size_t>(e)] - begin, expert = first_ + kExperts + e * kPerExpert;
+      if (n == 0) continue;
+      for (const Product& p : wanted)
+        jobs.push_back({w_.mat(expert + p.weight),
+                        w_.vec(expert + p.bias),
+                        {p.y.row(begin), n, p.y.cols, p.y.stride},
+                        x.n == 1 ? 0 : begin});
+    }
+    pass_.compute().matmul(x, jobs);
+  }
+
+  Rows combine(const Rows& down) {
+    const Rows out = pass_.take(h_.cols);
+    pass_.compute().for_rows(h_.n, [&](int t) {
+      std::fill_n(out.row(t), out.cols, 0.0f);
+      for (const Choice& choice : choices_of(t))
+        pass_.kernels().add_scaled(out.row(t), choice.share, down.row(choice.row), out.cols);
+    });
+    return out;
+  }
+
+  Pass& pass_;
+  const ExpertConfig& c_;
+  const int layer_;
+  const Rows h_;
+  const Weights& w_;
+  const int first_;
+  std::vector<Choice> choices_;  // [tokens][used], best first
+  std::vector<int> ends_;        // [experts]: the row after its last
+};
+
+void add_shared(Pass& pass, const Rows& h, const Weights& w, int first, const Rows& out) {
+  if (w.mat(first + kSharedUp).codec == nullptr) return;
+  const auto [gate, up] = linears<2>(pass, h, {{{w.mat(first + kSharedGate)}, {w.mat(first + kSharedUp)}}});
+  const Rows shared = linear(pass, glu(pass, gate, up), {w.mat(first + kSharedDown)});
+  const bool mixed = w.mat(first + kSharedMix).codec != nullptr;
+  const Rows mix = mixed ? activate(pass, Activation::sigmoid, linear(pass, h, {w.mat(first + kSharedMix)})) : Rows{};
+  pass.compute().for_rows(out.n, [&](int t) {
+    pass.kernels().add_scaled(out.row(t), mixed ? *mix.row(t) : 1.0f, shared.row(t), out.cols);
+  });
+}
+
+}  // namespace
+
+Rows moe(Pass& pass, int layer, const Rows& h, const Weights& w, int first) {
+  const Rows out = Routed(pass, layer, h, w, first).run();
+  add_shared(pass, h, w, first, out);
+  pass.trace(layer, "experts", out);
+  return out;
+}
+
+void add_experts(const ModelConfig& c, int l, const ExpertNames& names, std::vector<TensorSpec>* table) {
+  const ExpertConfig& experts = c.experts;
+  if (!c.has_experts(l)) return;
+  const std::string layer = "layers." + std::to_string(l) + ".";
+  bool of_expert = false;
+  const auto add = [&](std::string name, std::vector<int64_t> shape, bool present) {
+    table->push_back({.name = layer + name, .shape = std::move(shape), .present = present, .of_expert = of_expert});
+  };
+  const auto named = [](std::string_view before, std::string_view name, std::string_view after) {
+    return std::string(before).append(name).append(after);
+  };
+  const int64_t d = c.hidden, f = experts.ffn, s = experts.shared_ffn;
+  add(named("", names.router, ".weight"), {experts.count, d}, true);
+  add(std::string(names.router_bias), {experts.count}, !names.router_bias.empty());
+  add(std::string(names.choice_bias), {experts.count}, !names.choice_bias.empty());
+  add(named("", names.shared_mix, ".weight"), {1, d}, s != 0 && !names.shared_mix.empty());
+  add(named(names.shared, names.gate, ".weight"), {s, d}, s != 0);
+  add(named(names.shared, names.up, ".weight"), {s, d}, s != 0);
+  add(named(names.shared, names.down, ".weight"), {d, s}, s != 0);
+  of_expert = true;
+  for (int e = 0; e < experts.count; ++e) {
+    std::string expert(names.expert);
+    expert.replace(expert.find('*'), 1, std::to_string(e));
+    add(named(expert, names.gate, ".weight"), {f, d}, true);
+    add(named(expert, names.up, ".weight"), {f, d}, true);
+    add(named(expert, names.down, ".weight"), {d, f}, true);
+    add(named(expert, names.gate, ".bias"), {f}, names.biases);
+    add(named(expert, names.up, ".bias"), {f}, names.biases);
+    add(named(expert, names.down, ".bias"), {d}, names.biases);
+  }
+}
+
+namespace {
+
+// The first of these keys that the file has.
+Result<int64_t> first_of(const ConfigView& view, std::initializer_list<const char*> keys, int64_t unsaid) {
+  for (const char* key : keys)
+    if (view.has(key)) return view.get_int(key, 0, 1 << 22);
+  return unsaid;
+}
+
+}  // namespace
+
+Result<void> parse_experts(const ConfigView& view, const ExpertDefaults& defaults, ModelConfig* c) {
+  ExpertConfig& e = c->experts;
+  const auto read = [&](std::initializer_list<const char*> keys, int64_t unsaid, int* out) -> Result<void> {
+    KVASIR_TRY(const int64_t value, first_of(view, keys, unsaid));
+    *out = static_cast<int>(value);
+    return {};
+  };
+  KVASIR_CHECK(read({"num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts"}, 0, &e.count));
+  if (e.count == 0) return {};
+  KVASIR_CHECK(read({"num_experts_per_tok", "num_experts_per_token", "moe_k"}, defaults.used, &e.used));
+  KVASIR_CHECK(read({"moe_intermediate_size"}, c->ffn, &e.ffn));
+  int shared = 0, first = 0, step = 1;
+  KVASIR_CHECK(read({"n_shared_experts", "moe_num_shared_experts"}, 0, &shared));
+  KVASIR_CHECK(
+      read({"shared_expert_intermediate_size", "shared_intermediate_size"}, int64_t{shared} * e.ffn, &e.shared_ffn));
+  KVASIR_CHECK(read({"first_k_dense_replace", "moe_layer_start_index"}, 0, &first));
+  KVASIR_CHECK(read({"decoder_sparse_step", "moe_layer_freq", "moe_layer_interval"}, 1, &step));
+  KVASIR_CHECK(read({"n_group"}, 1, &e.groups));
+  KVASIR_CHECK(read({"topk_group"}, 1, &e.groups_used));
+  KVASIR_TRY(const auto dense, view.get_ints_or_empty("mlp_only_layers"));
+  KVASIR_TRY(e.normalised, view.get_bool_or("norm_topk_prob", defaults.normalised));
+  KVASIR_TRY(const double scale, view.get_number_or("routed_scaling_factor", 1.0, 0.0, 1e6));
+  e.scale = scale == 0 ? 1.0f : static_cast<float>(scale);  // 0 in GGUF files is no scale
+  e.gate = defaults.gate;
+  for (int l = 0; l < c->layers; ++l)
+    e.layers.push_back(l >= first && (l + 1) % std::max(step, 1) == 0 && std::ranges::find(dense, l) == dense.end());
+  if (e.used < 1 || e.used > e.count || e.ffn < 1 || e.groups < 1 || e.count % e.groups != 0 || e.groups_used < 1 ||
+      e.groups_used > e.groups)
+    return fail(Error::damaged,
+                "a token uses " + std::to_string(e.used) + " of " + std::to_string(e.count) + " experts of " +
+                    std::to_string(e.ffn) + " channels",
+                view.where(), "a configuration whose numbers of experts fit together");
+  return {};
+}
+
+}  // namespace kvasir

@@ -1,0 +1,59 @@
+// OLMo 2 and 3: a Llama without norms before its halves; their results are normed, and q and k as whole rows
+// (arXiv:2501.00656). OLMo 3 has a window in three of four layers, which rotate without YaRN.
+#include <array>
+
+#include "arch/families/llama.h"
+
+namespace kvasir {
+
+extern const Family family_olmo2;
+
+namespace {
+
+Result<ModelConfig> parse_config(const ConfigView& view) {
+  KVASIR_TRY(ModelConfig c, parse_decoder_config(view, family_olmo2.name, {.norm_eps = 1e-5, .theta = 500000.0}));
+  c.qk_norm_rows = true;
+  KVASIR_TRY(const int64_t window, view.get_int_or("sliding_window", 0, 0, 1 << 28));
+  KVASIR_TRY(auto windows, stepped_windows(view, c.layers, window, 4));
+  if (window != 0 && c.ropes.size() == 1 && c.ropes[0].yarn) {
+    RopeConfig unscaled = c.ropes[0];
+    unscaled.yarn.reset();
+    unscaled.magnitude = 1.0f;
+    c.ropes.push_back(unscaled);
+  }
+  set_windows(std::move(windows), &c);
+  KVASIR_CHECK(llama::parse_attention_biases(view, &c));
+  return c;
+}
+
+std::vector<TensorSpec> olmo2_layer_table(const ModelConfig& c, int l) {
+  return llama::with_norms(c, l,
+                           {.before_attention = "",
+                            .before_mlp = "",
+                            .q = "self_attn.q_norm",
+                            .k = "self_attn.k_norm",
+                            .after_attention = "post_attention_layernorm",
+                            .after_mlp = "post_feedforward_layernorm"});
+}
+
+TensorTable olmo2_tensor_table(const ModelConfig& c) { return llama::tensor_table(c, olmo2_layer_table); }
+
+constexpr std::array<std::string_view, 2> kAliases{"olmo2", "olmo3"};
+constexpr GgufName kGgufTensors[] = {{"post_attention_norm", "post_attention_layernorm"},
+                                     {"post_ffw_norm", "post_feedforward_layernorm"}};
+
+}  // namespace
+
+const Family family_olmo2{.name = "olmo2",
+                          .summary = "OLMo 2 and 3: Llama with norms after its halves, and of whole rows of q and k",
+                          .aliases = kAliases,
+                          .prefixes = llama::kPrefixes,
+                          .gguf = {.arch = "olmo2", .more_layer_tensors = kGgufTensors},
+                          .parse_config = parse_config,
+                          .tensor_table = olmo2_tensor_table,
+                          .cache_needs = uniform_cache,
+                          .embed = llama::embed,
+                          .layer = llama::post_norm_layer,
+                          .final_norm = llama::final_norm};
+
+}  // namespace kvasir

@@ -1,0 +1,31 @@
+// What families with LayerNorm take from StarCoder 2, on top of Llama's parts: biases of the norms, and an MLP of two
+// matrices.
+#pragma once
+
+#include "arch/families/llama.h"
+
+namespace kvasir::starcoder2 {
+
+/// After llama::NormRole.
+enum LayerRole { kAttnNormBias = llama::kNormedRoles, kMlpNormBias };
+
+/// Names without ".weight"; empty: the layer has none.
+struct Names {
+  std::string_view attn_norm = "input_layernorm", mlp_norm = "post_attention_layernorm";
+  std::string_view o = "self_attn.o_proj";
+  std::string_view gate = {}, up = "mlp.fc1", down = "mlp.fc2";
+  bool norm_bias = true;
+  std::string_view final_norm = "norm";
+  bool head_bias = false;
+};
+
+std::vector<TensorSpec> layer_table(const ModelConfig& c, int l, const Names& names);
+TensorTable tensor_table(const ModelConfig& c, const Names& names);
+
+/// x += attention(norm x), x += mlp(norm x).
+void layer(Pass& pass, int l, const Weights& w);
+/// h = norm x, x += attention(h) + mlp(h).
+void parallel_layer(Pass& pass, int l, const Weights& w);
+Rows final_norm(Pass& pass, Rows x, const Weights& w);
+
+}  // namespace kvasir::starcoder2
