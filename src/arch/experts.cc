@@ -6,6 +6,7 @@
 #include <limits>
 #include <span>
 #include <string>
+#include <tuple>
 
 #include "arch/blocks.h"
 
@@ -14,8 +15,8 @@ namespace {
 
 /// After the first role.
 enum ExpertRole { kRouter, kRouterBias, kChoiceBias, kSharedMix, kSharedGate, kSharedUp, kSharedDown, kExperts };
-/// Of each expert, from kExperts on.
-enum PartRole { kGate, kUp, kDown, kGateBias, kUpBias, kDownBias, kPerExpert };
+/// Of each expert, from kExperts on; then their biases likewise, where they have any.
+enum PartRole { kGate, kUp, kDown, kPerExpert };
 
 constexpr float kNever = -std::numeric_limits<float>::infinity();
 
@@ -55,16 +56,16 @@ class Routed {
     sort_by_expert();
     const Rows x = gather();
     const Rows gate = rows_of(c_.ffn), up = rows_of(c_.ffn), down = rows_of(h_.cols);
-    products(x, {{kGate, kGateBias, gate}, {kUp, kUpBias, up}});
+    products(x, {{kGate, gate}, {kUp, up}});
     const Activation f = pass_.config().activation;
     pass_.compute().for_rows(gate.n, [&](int i) { pass_.kernels().activate(f, gate.row(i), up.row(i), gate.cols); });
-    products(gate, {{kDown, kDownBias, down}});
+    products(gate, {{kDown, down}});
     return combine(down);
   }
 
  private:
   struct Product {
-    PartRole weight, bias;
+    PartRole part;
     Rows y;
   };
 
@@ -135,15 +136,16 @@ class Routed {
   }
 
   void products(const Rows& x, std::initializer_list<Product> wanted) const {
+    const int biases = c_.count * kPerExpert;
     std::vector<MatmulJob> jobs;
     for (int e = 0, begin = 0; e < c_.count; begin = ends_[static_cast<size_t>(e++)]) {
-      const int n = ends_[static_cast<size_t>(e)] - begin, expert = first_ + kExperts + e * kPerExpert;
+      const int n = ends_[static_cast<size_t>(e)] - begin;
       if (n == 0) continue;
-      for (const Product& p : wanted)
-        jobs.push_back({w_.mat(expert + p.weight),
-                        w_.vec(expert + p.bias),
-                        {p.y.row(begin), n, p.y.cols, p.y.stride},
-                        x.n == 1 ? 0 : begin});
+      for (const Product& p : wanted) {
+        const int role = first_ + kExperts + e * kPerExpert + p.part;
+        jobs.push_back(
+            {w_.mat(role), w_.vec(role + biases), {p.y.row(begin), n, p.y.cols, p.y.stride}, x.n == 1 ? 0 : begin});
+      }
     }
     pass_.compute().matmul(x, jobs);
   }
@@ -208,16 +210,16 @@ void add_experts(const ModelConfig& c, int l, const ExpertNames& names, std::vec
   add(named(names.shared, names.up, ".weight"), {s, d}, s != 0);
   add(named(names.shared, names.down, ".weight"), {d, s}, s != 0);
   of_expert = true;
-  for (int e = 0; e < experts.count; ++e) {
-    std::string expert(names.expert);
-    expert.replace(expert.find('*'), 1, std::to_string(e));
-    add(named(expert, names.gate, ".weight"), {f, d}, true);
-    add(named(expert, names.up, ".weight"), {f, d}, true);
-    add(named(expert, names.down, ".weight"), {d, f}, true);
-    add(named(expert, names.gate, ".bias"), {f}, names.biases);
-    add(named(expert, names.up, ".bias"), {f}, names.biases);
-    add(named(expert, names.down, ".bias"), {d}, names.biases);
-  }
+  const auto add_all = [&](std::string_view ending, bool matrices) {
+    for (int e = 0; e < experts.count; ++e) {
+      std::string expert(names.expert);
+      expert.replace(expert.find('*'), 1, std::to_string(e));
+      for (const auto& [name, rows, cols] : {std::tuple(names.gate, f, d), {names.up, f, d}, {names.down, d, f}})
+        add(named(expert, name, ending), matrices ? std::vector{rows, cols} : std::vector{rows}, true);
+    }
+  };
+  add_all(".weight", true);
+  if (names.biases) add_all(".bias", false);
 }
 
 namespace {
