@@ -3,9 +3,10 @@
 usage: compare_targets.py --program build/kvasir --arm RUNNER... neon_receipts      (cmake/neon.cmake)
 
 The models are models/tales in every type of fewer than 32 bits that `kvasir quantize` writes, and `synth tiny-k`, whose
-rows are whole blocks of 256, so that q4_k and q6_k are all of it; the first also with K and V in integer types. All
-receipts must differ. 70 ids cross a tile of attention and 8 more follow. That this machine's own targets agree is
-receipt_test.cc's question.
+rows are whole blocks of 256, so that q4_k and q6_k are all of it; the first also with K and V in integer types; and a tiny
+model of a family for each block that Llama has not (make_families.py), which this machine's own targets compute too.
+All receipts must differ. 70 ids cross a tile of attention and 8 more follow. That this machine's targets agree on
+Llamas is receipt_test.cc's question.
 """
 import argparse
 import json
@@ -15,11 +16,24 @@ import sys
 import tempfile
 
 from compare_logits import ROOT, made_up_ids
+from make_families import write_model
 
 MODELS = (('tales', 4096, ('f16', 'bf16', 'q8_0', 'q4_0', 'q4_k')), ('tiny-k', 512, ('q4_k',)))
 KV_TYPES = ('q8_0', 'q4_0h')     # of the first model, besides f32
+# Soft caps and GELU; two thetas; layers without RoPE; multipliers; YaRN and temperature; norms after, of rows; LongRoPE;
+# LayerNorm, parallel, rotated in part; experts by softmax and by sigmoid; scores for nothing and MXFP4.
+FAMILIES = ('gemma2', 'gemma3', 'smollm3', 'granite', 'ministral3', 'olmo2', 'phi4_long', 'phi', 'qwen3_moe', 'glm4_moe',
+            'gpt_oss_mxfp4')
+VOCAB = 48     # of these
 COUNT = '8'
+HERE = ('scalar', 'avx2', 'avx512')
 TARGETS = ('neon', 'neon_dotprod')
+
+
+def has_target(program, cpu):
+    """Whether this machine can compute as that one."""
+    return subprocess.run([program, 'run', 'tales', '--ids', '1', '-n', '1'], capture_output=True, check=False,
+                          env={**os.environ, 'KVASIR_CPU': cpu}).returncode == 0
 
 
 def start(command, scratch, cpu=None):
@@ -48,6 +62,11 @@ def write_models(program, scratch):
     return models
 
 
+def write_families(scratch):
+    ids = made_up_ids(70, VOCAB)
+    return [(name, ','.join(map(str, ids)), write_model(name, scratch, ids, 1)[1]) for name in FAMILIES]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('--program', required=True)
@@ -55,11 +74,18 @@ def main():
     args = parser.parse_args()
     failures, seen = 0, set()
     with tempfile.TemporaryDirectory() as scratch:
-        models = write_models(args.program, scratch)
-        runs = [(*model, 'f32') for model in models] + [(*models[0], kind) for kind in KV_TYPES]
+        models, families = write_models(args.program, scratch), write_families(scratch)
+        runs = [(*model, 'f32') for model in models + families] + [(*models[0], kind) for kind in KV_TYPES]
+        here = [cpu for cpu in HERE if has_target(args.program, cpu)]
         for name, ids, path, kv_type in runs:
-            answer = json.loads(start([args.program, 'run', path, '--ids', ids, '-n', COUNT, '--greedy', '--ignore-eos',
-                                       '--receipt', '--json', '--kv-type', kv_type], scratch))
+            command = [args.program, 'run', path, '--ids', ids, '-n', COUNT, '--greedy', '--ignore-eos', '--receipt',
+                       '--json', '--kv-type', kv_type]
+            answer = json.loads(start(command, scratch))
+            for cpu in here if name in FAMILIES else ():
+                receipt = json.loads(start(command, scratch, cpu))['receipt']
+                failures += receipt != answer['receipt']
+                if receipt != answer['receipt']:
+                    print(f'{name:<12} {kv_type:<6} {receipt} on {cpu}   FAIL', flush=True)
             for cpu in TARGETS:
                 target, receipt = start([*args.arm, ids, COUNT, kv_type, path], scratch, cpu).split()
                 good = receipt == answer['receipt'] and target == cpu
