@@ -38,7 +38,7 @@ struct ModelInfo {
   /// Elements of the layers' matrices: multiplications of a prompt's token, its attention and the vocabulary head
   /// apart.
   int64_t layer_weights = 0;
-  bool takes_window = false;  ///< SessionOptions::window is possible: RoPE, and no window of the model's own
+  bool takes_window = false;  ///< SessionOptions::window and its sinks are possible: RoPE, no window of the model's own
   std::optional<int> bos;
   /// Ids that end a text: the file's own, then, where it names none for a turn of a chat, the tokens whose texts say
   /// that they end one.

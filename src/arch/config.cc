@@ -64,6 +64,8 @@ std::string canonical_rest(const ModelConfig& c) {
 
 }  // namespace
 
+bool ModelConfig::has_extras() const { return !canonical_rest(*this).empty(); }
+
 std::string ModelConfig::canonical() const {
   std::string text = fmt::format(
       "family {}\nlayers {}\nhidden {}\nheads {}\nkv_heads {}\nhead_dim {}\nffn {}\nvocab {}\nnorm_eps {:08x}\n"

@@ -94,6 +94,8 @@ struct ModelConfig {
   }
   /// What q at `position` is multiplied by.
   float q_temperature(int position) const;
+  /// Whether it has numbers, experts or kinds of layers that a Llama has not.
+  bool has_extras() const;
   /// One line per number, in a fixed order: what the fingerprint is made of.
   std::string canonical() const;
 };

@@ -161,7 +161,7 @@ Result<std::shared_ptr<const Model>> Model::open(const std::string& name_or_path
                  .vocab = config.vocab,
                  .max_ctx = config.max_ctx,
                  .layer_weights = layer_weights(*description.family, config),
-                 .takes_window = !config.ropes.empty() && config.windows.empty(),
+                 .takes_window = !config.ropes.empty() && config.windows.empty() && !config.norm_after_rope,
                  .bos = config.bos,
                  .eos = config.eos,
                  .ignored = std::move(description.ignored)};

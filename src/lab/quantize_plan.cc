@@ -52,6 +52,9 @@ class FolderPlanner {
     names_ = &family_->gguf;
     if (names_->arch.empty())
       return fail(Error::unsupported, fmt::format("GGUF has no name for a {} model", family_->name), where_);
+    if (config_.has_extras())
+      return fail(Error::unsupported, "nothing is known to write of its multipliers, caps or experts", where_,
+                  "a GGUF file of the model in f32, f16 or bf16, which keeps its keys");
     KVASIR_CHECK(rope());
     if (interleaved() && names_->paired.empty())
       return fail(Error::unsupported, "its rows are in an order that GGUF has no word for", where_);
@@ -179,9 +182,10 @@ class FolderPlanner {
         if (known.hf == stem) return std::string(known.gguf) + ending;
       if (!stem.starts_with(names_->layers)) continue;
       const size_t number = names_->layers.size(), after = std::min(stem.find('.', number), stem.size() - 1);
-      for (const GgufName& known : names_->layer_tensors)
-        if (stem.compare(after + 1, std::string::npos, known.hf) == 0)
-          return fmt::format("blk.{}.{}{}", stem.substr(number, after - number), known.gguf, ending);
+      for (const std::span<const GgufName> list : {names_->more_layer_tensors, names_->layer_tensors})
+        for (const GgufName& known : list)
+          if (stem.compare(after + 1, std::string::npos, known.hf) == 0)
+            return fmt::format("blk.{}.{}{}", stem.substr(number, after - number), known.gguf, ending);
     }
     return fail(Error::unsupported, fmt::format("GGUF has no name for the tensor {}", in_quotes(name)), where_);
   }

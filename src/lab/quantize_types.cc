@@ -37,9 +37,10 @@ std::vector<std::string_view> quantize_types() {
 }
 
 const Codec& TypeChooser::choose(std::string_view name, const std::vector<int64_t>& shape) {
-  if (shape.size() == 1) return codec_f32();
+  if (shape.size() == 1 || name.ends_with(".bias")) return codec_f32();  // biases of experts are matrices
   if (asked_.block_elems == 1) return asked_;
-  if (name == "position_embd.weight") return codec_f32();  // read by row, never multiplied
+  if (name == "position_embd.weight") return codec_f32();          // read by row, never multiplied
+  if (name.find("ffn_gate_inp") != name.npos) return codec_f32();  // small, and a token's experts hang on it
   return matrix_type(name, shape.back());
 }
 

@@ -1,0 +1,78 @@
+// Tensors cut along their rows: where each part lies.
+#include "arch/split_tensors.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace kvasir {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+TensorInfo tensor(std::string name, std::vector<int64_t> shape) {
+  TensorInfo info;
+  info.name = std::move(name);
+  info.codec = &codec_f32();
+  info.shape = std::move(shape);
+  info.bytes = 4;
+  for (int64_t dim : info.shape) info.bytes *= static_cast<uint64_t>(dim);
+  info.offset = 1000;
+  return info;
+}
+
+constexpr std::string_view kQkv[] = {"attn.q", "attn.k", "attn.v"};
+constexpr std::string_view kGateUp[] = {"experts.*.gate", "experts.*.up"};
+constexpr std::string_view kDown[] = {"experts.*.down"};
+
+TEST(SplitTensors, EqualPartsOfRows) {
+  const auto parts = split_tensor(tensor("l.0.pack.weight", {6, 4}), kQkv, "l.0.", ".weight", "here");
+  ASSERT_TRUE(parts);
+  ASSERT_EQ(parts->size(), 3u);
+  for (size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ((*parts)[i].name, "l.0." + std::string(kQkv[i]) + ".weight");
+    EXPECT_EQ((*parts)[i].name_in_file(), "l.0.pack.weight");
+    EXPECT_THAT((*parts)[i].shape, ElementsAre(2, 4));
+    EXPECT_EQ((*parts)[i].offset, 1000 + 32 * i);
+    EXPECT_EQ((*parts)[i].bytes, 32u);
+  }
+}
+
+TEST(SplitTensors, ExpertsAndTheirHalves) {
+  const auto parts = split_tensor(tensor("x", {3, 4, 2}), kGateUp, "", ".weight", "here");
+  ASSERT_TRUE(parts);
+  ASSERT_EQ(parts->size(), 6u);
+  EXPECT_EQ((*parts)[3].name, "experts.1.up.weight");
+  EXPECT_THAT((*parts)[3].shape, ElementsAre(2, 2));
+  EXPECT_EQ((*parts)[3].offset, 1000u + 32 + 16);
+  const auto biases = split_tensor(tensor("x", {3, 4}), kDown, "", ".bias", "here");
+  ASSERT_TRUE(biases);
+  EXPECT_THAT((*biases)[2].shape, ElementsAre(4));
+  EXPECT_EQ((*biases)[2].offset, 1000u + 32);
+}
+
+TEST(SplitTensors, WhatDoesNotDivideIsRefused) {
+  for (const auto& shape : {std::vector<int64_t>{7, 4}, std::vector<int64_t>{}}) {
+    const auto parts = split_tensor(tensor("pack.weight", shape), kQkv, "", "", "here");
+    ASSERT_FALSE(parts);
+    EXPECT_THAT(parts.error().message(), HasSubstr("\"pack.weight\""));
+  }
+  EXPECT_FALSE(split_tensor(tensor("x", {3}), kGateUp, "", "", "here"));
+  EXPECT_FALSE(split_tensor(tensor("x", {0, 4}), kDown, "", "", "here"));
+}
+
+TEST(SplitTensors, OnlyWholeNamesAreSplit) {
+  constexpr TensorSplit kSplits[] = {{"attn.pack", kQkv}, {"mlp.all", kDown}};
+  TensorDir dir;
+  dir.tensors = {tensor("l.0.attn.pack.weight", {3, 2}), tensor("l.0.attn.packed.weight", {3, 2}),
+                 tensor("l.0.mlp.all", {2, 3, 2}), tensor("other", {5})};
+  ASSERT_TRUE(split_tensors(kSplits, &dir, "here"));
+  std::vector<std::string> names;
+  for (const TensorInfo& info : dir.tensors) names.push_back(info.name);
+  EXPECT_THAT(names,
+              ElementsAre("l.0.attn.attn.k.weight", "l.0.attn.attn.q.weight", "l.0.attn.attn.v.weight",
+                          "l.0.attn.packed.weight", "l.0.experts.0.down.weight", "l.0.experts.1.down.weight", "other"));
+}
+
+}  // namespace
+}  // namespace kvasir
