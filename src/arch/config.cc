@@ -57,6 +57,7 @@ std::string canonical_rest(const ModelConfig& c) {
     text += fmt::format("experts {} used {} ffn {} shared {} gate {} normalised {} scale {:x} groups {} {} layers {}\n",
                         e.count, e.used, e.ffn, e.shared_ffn, static_cast<int>(e.gate), e.normalised,
                         std::bit_cast<uint32_t>(e.scale), e.groups, e.groups_used, fmt::join(e.layers, " "));
+  number("expert_nearness", c.experts.nearness, 0);
   if (!c.parallel_residual) text += "parallel_residual false\n";
   if (!c.rope_kinds.empty()) text += fmt::format("rope_kinds {}\n", fmt::join(c.rope_kinds, " "));
   return text;

@@ -41,13 +41,19 @@ struct RopeConfig {
 };
 
 /// How scores become the shares of the chosen experts.
-enum class ExpertGate { softmax, sigmoid, softmax_of_chosen };
+enum class ExpertGate {
+  softmax,
+  sigmoid,
+  softmax_of_chosen,
+  softmax_of_near  ///< of each choice: over the scores that are left and come near it (SparseMixer, arXiv:2409.12136)
+};
 
 /// The MLPs of a Mixture of Experts.
 struct ExpertConfig {
   int count = 0, used = 0, ffn = 0;  ///< 0 experts: a dense model
   int shared_ffn = 0;                ///< of the expert that every token uses; 0: there is none
   ExpertGate gate = ExpertGate::softmax;
+  float nearness = 0;      ///< of softmax_of_near: how far below, as a part of the larger magnitude
   bool normalised = true;  ///< shares are divided by their sum
   float scale = 1;         ///< then multiplied by it
   int groups = 1, groups_used = 1;

@@ -488,6 +488,8 @@ TEST(Config, CanonicalTextChangesWithEveryNumberThatBitsDependOn) {
   changed_experts([](ExpertConfig& e) { e.used = 3; });
   changed_experts([](ExpertConfig& e) { e.shared_ffn = 32; });
   changed_experts([](ExpertConfig& e) { e.gate = ExpertGate::sigmoid; });
+  changed_experts([](ExpertConfig& e) { e.gate = ExpertGate::softmax_of_near; });
+  changed_experts([](ExpertConfig& e) { e.nearness = 0.02f; });
   changed_experts([](ExpertConfig& e) { e.normalised = false; });
   changed_experts([](ExpertConfig& e) { e.scale = 2; });
   changed_experts([](ExpertConfig& e) { e.groups = 2; });

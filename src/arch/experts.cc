@@ -2,6 +2,7 @@
 #include "arch/experts.h"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <limits>
 #include <span>
@@ -96,10 +97,20 @@ class Routed {
     for (Choice& choice : chosen) {
       const auto best = std::ranges::max_element(scores);  // the first of equal ones
       choice.expert = static_cast<int>(best - scores.begin());
-      choice.share = z[choice.expert];
+      const bool of_near = c_.gate == ExpertGate::softmax_of_near;
+      choice.share = of_near ? share_of_near(z, scores, choice.expert) : z[choice.expert];
       *best = kNever;
     }
     share_out(chosen);
+  }
+
+  // The best's share of a softmax over those that are left and come near it.
+  float share_of_near(const float* z, std::vector<float> left, int best) const {
+    const float top = left[static_cast<size_t>(best)];
+    for (size_t e = 0; e < left.size(); ++e)
+      if (top - z[e] > c_.nearness * std::max(std::abs(z[e]), top)) left[e] = kNever;
+    pass_.kernels().softmax(left.data(), c_.count);
+    return left[static_cast<size_t>(best)];
   }
 
   void share_out(std::span<Choice> chosen) const {

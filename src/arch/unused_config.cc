@@ -63,6 +63,7 @@ constexpr KeyRule kConfigRules[] = {
     {"pretraining_tp", KeyUse::harmless, kTraining},
     {"router_aux_loss_coef", KeyUse::harmless, kTraining},
     {"router_jitter_noise", KeyUse::harmless, kTraining},
+    {"input_jitter_noise", KeyUse::harmless, kTraining},
     {"output_router_logits", KeyUse::harmless, kOutput},
     {"embedding_dropout", KeyUse::harmless, kTraining},
     {"residual_dropout", KeyUse::harmless, kTraining},

@@ -21,9 +21,9 @@ from make_families import write_model
 MODELS = (('tales', 4096, ('f16', 'bf16', 'q8_0', 'q4_0', 'q4_k')), ('tiny-k', 512, ('q4_k',)))
 KV_TYPES = ('q8_0', 'q4_0h')     # of the first model, besides f32
 # Soft caps and GELU; two thetas; layers without RoPE; multipliers; YaRN and temperature; norms after, of rows; LongRoPE;
-# LayerNorm, parallel, rotated in part; experts by softmax and by sigmoid; scores for nothing and MXFP4.
+# LayerNorm, parallel, rotated in part; experts by softmax, by sigmoid, by near scores; scores for nothing and MXFP4.
 FAMILIES = ('gemma2', 'gemma3', 'smollm3', 'granite', 'ministral3', 'olmo2', 'phi4_long', 'phi', 'qwen3_moe', 'glm4_moe',
-            'gpt_oss_mxfp4')
+            'phimoe', 'gpt_oss_mxfp4')
 VOCAB = 48     # of these
 COUNT = '8'
 HERE = ('scalar', 'avx2', 'avx512')
