@@ -242,6 +242,18 @@ Result<int64_t> first_of(const ConfigView& view, std::initializer_list<const cha
   return unsaid;
 }
 
+// GGUF's number, where a file has it, must be of the family's own kind.
+Result<void> check_gate(const ConfigView& view, ExpertGate gate) {
+  constexpr int64_t kSoftmax = 1, kSigmoid = 2, kOfChosen = 3;
+  KVASIR_TRY(const int64_t said, view.get_int_or(kGgufGate, 0, 0, 1 << 20));
+  const bool good = gate == ExpertGate::sigmoid             ? said == kSigmoid
+                    : gate == ExpertGate::softmax_of_chosen ? said == kSoftmax || said == kOfChosen
+                                                            : said == kSoftmax;
+  if (said == 0 || good) return {};
+  return fail(Error::unsupported, "\"expert_gating_func\" is " + std::to_string(said) + ", another than this family's",
+              view.where(), "a file of the family's own models");
+}
+
 }  // namespace
 
 Result<void> parse_experts(const ConfigView& view, const ExpertDefaults& defaults, ModelConfig* c) {
@@ -268,6 +280,7 @@ Result<void> parse_experts(const ConfigView& view, const ExpertDefaults& default
   KVASIR_TRY(const double scale, view.get_number_or("routed_scaling_factor", 1.0, 0.0, 1e6));
   e.scale = scale == 0 ? 1.0f : static_cast<float>(scale);  // 0 in GGUF files is no scale
   e.gate = defaults.gate;
+  KVASIR_CHECK(check_gate(view, e.gate));
   for (int l = 0; l < c->layers; ++l)
     e.layers.push_back(l >= first && (l + 1) % std::max(step, 1) == 0 && std::ranges::find(dense, l) == dense.end());
   if (e.used < 1 || e.used > e.count || e.ffn < 1 || e.groups < 1 || e.count % e.groups != 0 || e.groups_used < 1 ||

@@ -70,8 +70,8 @@ TEST(SplitTensors, OnlyWholeNamesAreSplit) {
   std::vector<std::string> names;
   for (const TensorInfo& info : dir.tensors) names.push_back(info.name);
   EXPECT_THAT(names,
-              ElementsAre("l.0.attn.attn.k.weight", "l.0.attn.attn.q.weight", "l.0.attn.attn.v.weight",
-                          "l.0.attn.packed.weight", "l.0.experts.0.down.weight", "l.0.experts.1.down.weight", "other"));
+              ElementsAre("l.0.attn.k.weight", "l.0.attn.packed.weight", "l.0.attn.q.weight", "l.0.attn.v.weight",
+                          "l.0.experts.0.down.weight", "l.0.experts.1.down.weight", "other"));
 }
 
 }  // namespace

@@ -118,7 +118,7 @@ TEST_P(Table16, EncodesToTheNearest) {
     ASSERT_LE(std::fabs(value(row, i) - v), least * (1 + 1e-5)) << i;
     squares += (value(row, i) - v) * (value(row, i) - v), size += v * v;
   }
-  EXPECT_LT(std::sqrt(squares / size), GetParam().first == 1 ? 0.14 : 0.08);
+  EXPECT_LT(std::sqrt(squares / size), GetParam().first == 1 ? 0.14 : 0.085);
 }
 
 TEST_P(Table16, ZerosAndWhatIsNotFinite) {
