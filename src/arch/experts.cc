@@ -58,8 +58,7 @@ class Routed {
     const Rows x = gather();
     const Rows gate = rows_of(c_.ffn), up = rows_of(c_.ffn), down = rows_of(h_.cols);
     products(x, {{kGate, gate}, {kUp, up}});
-    const Activation f = pass_.config().activation;
-    pass_.compute().for_rows(gate.n, [&](int i) { pass_.kernels().activate(f, gate.row(i), up.row(i), gate.cols); });
+    activate_all(gate, up);
     products(gate, {{kDown, down}});
     return combine(down);
   }
@@ -134,6 +133,14 @@ class Routed {
       end = rows += end;
     }
     for (Choice& choice : choices_) choice.row = next[static_cast<size_t>(choice.expert)]++;
+  }
+
+  // A single token's rows are fewer than a fork is worth.
+  void activate_all(const Rows& gate, const Rows& up) const {
+    const Activation f = pass_.config().activation;
+    const auto one = [&](int i) { pass_.kernels().activate(f, gate.row(i), up.row(i), gate.cols); };
+    if (h_.n > 1) return pass_.compute().for_rows(gate.n, one);
+    for (int i = 0; i < gate.n; ++i) one(i);
   }
 
   // h by those rows; a single token's is the same for all.

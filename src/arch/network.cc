@@ -5,6 +5,7 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <unordered_set>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -147,13 +148,12 @@ size_t Network::largest_layer_bytes() const {
 
 int64_t Network::parameters() const {
   int64_t total = 0;
-  std::vector<const TensorInfo*> seen;
+  std::unordered_set<const TensorInfo*> seen;
   for (const Group& group : groups_)
     for (size_t i = 0; i < group.infos.size(); ++i) {
       total += static_cast<int64_t>(group.vectors[i].size());
       const TensorInfo* info = group.infos[i];
-      if (info == nullptr || std::find(seen.begin(), seen.end(), info) != seen.end()) continue;
-      seen.push_back(info);
+      if (info == nullptr || !seen.insert(info).second) continue;
       total += group.matrices[i].rows * group.matrices[i].cols;
     }
   return total;

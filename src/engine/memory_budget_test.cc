@@ -1,6 +1,7 @@
 // What a budget has room for, and refusals; that memory keeps to it is tests/e2e/budget_runs.cc.
 #include "engine/memory_plan.h"
 
+#include <fstream>
 #include <set>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "base/buffer.h"
 #include "engine/model_impl.h"
 #include "tests/support/engines.h"
+#include "tests/support/temp_files.h"
 
 namespace kvasir {
 namespace {
@@ -34,6 +36,25 @@ TEST(MemoryPlan, PositionsAreTheMostThatFit) {
     EXPECT_EQ(positions_that_fit(net.config(), *layout, shape, 10), 0);
     EXPECT_EQ(positions_that_fit(net.config(), *layout, shape, SIZE_MAX), 512);
   }
+}
+
+// 4 experts of 3 x 8 x 16 weights a layer, of which a token uses 1; f16.
+TEST(MemoryPlan, ActiveWeightsLeaveOutTheOtherExperts) {
+  const tiny::TempFolder folder;
+  const std::string path = (folder.path() / "config.json").string();
+  std::ofstream(path) << R"({"model_type":"qwen3_moe","hidden_size":16,"num_hidden_layers":3,"num_attention_heads":2,
+      "num_key_value_heads":1,"head_dim":8,"intermediate_size":24,"vocab_size":50,"num_experts":4,
+      "num_experts_per_tok":1,"moe_intermediate_size":8,"mlp_only_layers":[1],"tie_word_embeddings":true})";
+  PlanRequest request;
+  request.model = path;
+  request.session.ctx = 64;
+  const auto report = plan(request);
+  ASSERT_TRUE(report) << report.error().message();
+  EXPECT_EQ(report->experts, 4);
+  EXPECT_EQ(report->experts_used, 1);
+  const size_t expert = 3 * 8 * 16 * sizeof(uint16_t);
+  EXPECT_EQ(report->weights_bytes - report->active_weights_bytes, 2 * 3 * expert);
+  EXPECT_EQ(report->read_bytes_per_token, report->active_weights_bytes + 64 * report->kv_bytes_per_token);
 }
 
 TEST(MemoryPlan, AModelThatLeavesTooLittleIsStreamed) {
