@@ -145,8 +145,8 @@ class Routed {
 
   // h by those rows; a single token's is the same for all.
   Rows gather() {
-    if (h_.n == 1) return h_;
     const Rows x = rows_of(h_.cols);
+    if (h_.n == 1) return h_;
     pass_.compute().for_rows(h_.n, [&](int t) {
       for (const Choice& choice : choices_of(t)) std::copy_n(h_.row(t), h_.cols, x.row(choice.row));
     });
