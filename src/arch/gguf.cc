@@ -229,8 +229,6 @@ class Translator {
     if (!has_rope()) return {};
     KVASIR_TRY(const auto rotated, get_int("rope.dimension_count"));
     if (rotated && *rotated != 0) config_.set(kGgufRotated, *rotated);
-    KVASIR_TRY(const auto local, metadata().get_number(mark(key("rope.freq_base_swa"))));
-    if (local) config_.set("rope_local_base_freq", *local);
     if (file_.tensors.find(kLongFactors) != nullptr || file_.tensors.find(kShortFactors) != nullptr) return longrope();
     KVASIR_TRY(const auto type, metadata().get_string(mark(key("rope.scaling.type"))));
     KVASIR_TRY(const auto factor, scaling_factor());
@@ -280,7 +278,11 @@ class Translator {
     for (const auto& [tensor, name] :
          {std::pair(kLongFactors, "long_factor"), std::pair(kShortFactors, "short_factor")}) {
       const TensorInfo* factors = file_.tensors.find(tensor);
-      if (factors == nullptr) return fail(Error::damaged, fmt::format("the tensor {} is missing", tensor), where_);
+      if (factors == nullptr)
+        return fail(Error::damaged,
+                    fmt::format("the tensor {} is missing beside {}", tensor,
+                                tensor == kLongFactors ? kShortFactors : kLongFactors),
+                    where_);
       KVASIR_TRY(const std::vector<double> numbers, numbers_of(*factors));
       scaling.set(name, numbers);
     }

@@ -69,7 +69,8 @@ TensorTable gemma3_tensor_table(const ModelConfig& c) {
 }
 
 constexpr std::array<std::string_view, 2> kAliases{"gemma3_text", "gemma3"};
-constexpr GgufKey kGgufKeys[] = {{"final_logit_softcapping", "final_logit_softcapping"}};
+constexpr GgufKey kGgufKeys[] = {{"final_logit_softcapping", "final_logit_softcapping"},
+                                 {"rope.freq_base_swa", "rope_local_base_freq"}};
 constexpr GgufName kGgufTensors[] = {{"post_attention_norm", "post_attention_layernorm"},
                                      {"ffn_norm", "pre_feedforward_layernorm"},
                                      {"post_ffw_norm", "post_feedforward_layernorm"}};
