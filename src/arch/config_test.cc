@@ -93,6 +93,8 @@ TEST(Config, WindowsAreReadAsEachFamilyMeansThem) {
   EXPECT_THAT(windows("mistral", ""), ElementsAre(4096, 4096)) << "what a file means that does not speak of it";
   EXPECT_THAT(windows("mistral", R"(,"sliding_window":null)"), IsEmpty());
   EXPECT_THAT(windows("mistral", R"(,"sliding_window":77)"), ElementsAre(77, 77));
+  EXPECT_THAT(windows("mixtral", ""), IsEmpty());
+  EXPECT_THAT(windows("mixtral", R"(,"sliding_window":77)"), ElementsAre(77, 77));
   EXPECT_THAT(windows("llama", ""), IsEmpty());
   EXPECT_THAT(windows("llama", R"(,"sliding_window":77)"), IsEmpty());
   EXPECT_THAT(windows("llama", R"(,"sliding_window":77,"gguf.sliding_window":true)"), ElementsAre(77, 77));
@@ -542,6 +544,8 @@ TEST(Config, ExpertsThatDoNotFitTogetherAreRefused) {
   EXPECT_THAT(with(R"("num_experts":8,"num_experts_per_tok":0)"), HasSubstr("0 of 8 experts"));
   EXPECT_THAT(with(R"("num_experts":8,"num_experts_per_tok":2,"n_group":3)"), HasSubstr("fit together"));
   EXPECT_THAT(with(R"("num_experts":-1)"), HasSubstr("num_experts"));
+  EXPECT_THAT(with(R"("num_experts":8,"num_experts_per_tok":5,"n_group":2,"topk_group":1)"), HasSubstr("fit together"));
+  EXPECT_EQ(with(R"("num_experts":8,"num_experts_per_tok":4,"n_group":2,"topk_group":1)"), "no error");
 }
 
 }  // namespace

@@ -290,8 +290,8 @@ Result<void> parse_experts(const ConfigView& view, const ExpertDefaults& default
   KVASIR_CHECK(check_gate(view, e.gate));
   for (int l = 0; l < c->layers; ++l)
     e.layers.push_back(l >= first && (l + 1) % std::max(step, 1) == 0 && std::ranges::find(dense, l) == dense.end());
-  if (e.used < 1 || e.used > e.count || e.ffn < 1 || e.groups < 1 || e.count % e.groups != 0 || e.groups_used < 1 ||
-      e.groups_used > e.groups)
+  const bool groups_fit = e.groups >= 1 && e.count % e.groups == 0 && e.groups_used >= 1 && e.groups_used <= e.groups;
+  if (e.used < 1 || e.ffn < 1 || !groups_fit || e.used > e.count / e.groups * e.groups_used)
     return fail(Error::damaged,
                 "a token uses " + std::to_string(e.used) + " of " + std::to_string(e.count) + " experts of " +
                     std::to_string(e.ffn) + " channels",

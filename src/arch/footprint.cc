@@ -65,7 +65,9 @@ Result<Footprint> Footprint::of(const Family& family, const ModelConfig& c) {
   f.add_phase(std::exchange(columns, {}));
   f.widest_ = std::max(f.widest_, head.widest);
 
-  f.act_cols_ = std::max(f.widest_, int64_t{c.experts.used} * std::max(c.hidden, c.experts.ffn));
+  f.experts_used_ = c.experts.used;
+  f.expert_cols_ = std::max(c.hidden, c.experts.ffn);
+  f.act_cols_ = std::max(f.widest_, f.experts_used_ * f.expert_cols_);
   const int64_t first_tile = 2 * int64_t{kTilePositions} * c.head_dim;
   f.scratch_floats_ =
       std::max(f.widest_ * kPanelRows, first_tile + attend_scratch_floats(c.head_dim, c.group(), kMaxAttendTokens));
@@ -84,7 +86,9 @@ size_t Footprint::workspace_floats(int tokens) const {
 
 size_t Footprint::activation_bytes(int tokens, int threads) const {
   const auto acts = static_cast<size_t>(int64_t{tokens} * act_cols_ / kActElems) * sizeof(ActBlock);
-  return (workspace_floats(tokens) + static_cast<size_t>(scratch_floats_ * threads)) * sizeof(float) + acts;
+  const auto few = static_cast<size_t>(std::min<int64_t>(int64_t{tokens} * experts_used_, kArrangedRows));
+  const size_t arranged = few * static_cast<size_t>(arranged_bytes(expert_cols_)) * kArrangements;
+  return (workspace_floats(tokens) + static_cast<size_t>(scratch_floats_ * threads)) * sizeof(float) + acts + arranged;
 }
 
 size_t sequence_bytes(const ModelConfig& c, int seen) {

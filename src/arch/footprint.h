@@ -30,10 +30,11 @@ class Footprint {
   using Columns = std::vector<int64_t>;  // of each take, one row a token
   void add_phase(Columns columns);
 
-  Columns whole_pass_;           // the residual stream and the RoPE tables
-  std::vector<Columns> phases_;  // the embedding, the kinds of layers, the head: one at a time
-  int64_t widest_ = 0;           // the most inputs of a matrix
-  int64_t act_cols_ = 0;         // inputs of integer weights of one token, over the experts that it uses
+  Columns whole_pass_;                          // the residual stream and the RoPE tables
+  std::vector<Columns> phases_;                 // the embedding, the kinds of layers, the head: one at a time
+  int64_t widest_ = 0;                          // the most inputs of a matrix
+  int64_t experts_used_ = 0, expert_cols_ = 0;  // of a token; the most inputs of an expert's matrix
+  int64_t act_cols_ = 0;                        // inputs of integer weights of one token, over the experts that it uses
   int64_t scratch_floats_ = 0;
 };
 

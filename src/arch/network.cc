@@ -241,7 +241,8 @@ Result<void> Network::forward(std::span<const BatchItem> items, Compute& compute
   if (integer_cols_ > 0) {
     const ExpertConfig& experts = config_.experts;
     KVASIR_CHECK(compute.reserve_acts(tokens, integer_cols_));
-    KVASIR_CHECK(compute.reserve_acts(int64_t{tokens} * experts.used, std::max(config_.hidden, experts.ffn)));
+    KVASIR_CHECK(
+        compute.reserve_acts(int64_t{tokens} * experts.used, std::max(config_.hidden, experts.ffn), kArrangedRows));
   }
   for (size_t i = 0; i < items.size(); ++i) items[i].cache->apply(std::move(plans[i]));
 

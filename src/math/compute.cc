@@ -15,7 +15,6 @@ namespace {
 // thread waits long for another.
 constexpr size_t kLeastChunkBytes = size_t{128} << 10;
 constexpr int64_t kChunkRows = 16;  // a chunk of few tokens has a multiple of them
-constexpr int kArrangedRows = 64;   // of a pass of more, no product is of few tokens; see arrange()
 static_assert(kArrangedRows >= kFewIntegerTokens);
 
 MatmulArgs make_args(const Rows& x, const MatmulJob& job) {
@@ -143,12 +142,12 @@ Result<void> Compute::reserve_scratch(int64_t floats) {
   return {};
 }
 
-Result<void> Compute::reserve_acts(int64_t n, int64_t cols) {
+Result<void> Compute::reserve_acts(int64_t n, int64_t cols, int few_rows) {
   const size_t bytes = static_cast<size_t>(n * (cols / kActElems)) * sizeof(ActBlock);
   if (bytes > acts_.bytes()) {
     KVASIR_TRY(acts_, Buffer::allocate(bytes, Owner::activations));
   }
-  const auto few = static_cast<size_t>(std::min<int64_t>(n, kArrangedRows) * arranged_bytes(cols)) * kArrangements;
+  const auto few = static_cast<size_t>(std::min<int64_t>(n, few_rows) * arranged_bytes(cols)) * kArrangements;
   if (few > arranged_.bytes()) {
     KVASIR_TRY(arranged_, Buffer::allocate(few, Owner::activations));
   }

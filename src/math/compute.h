@@ -59,6 +59,9 @@ struct Rows {
   Rows columns(int64_t from, int64_t count) const { return {data + from, n, count, stride}; }
 };
 
+/// A pass of more rows has no product of few integer rows, even where it has products of a few of its rows.
+inline constexpr int kArrangedRows = 64;
+
 /// One product of a fork: y[t] = w x[first + t] + bias for the rows of y.
 struct MatmulJob {
   Matrix w;
@@ -80,9 +83,9 @@ class Compute {
   Result<void> reserve_scratch(int64_t floats);
   float* scratch(int worker) { return reinterpret_cast<float*>(scratch_[static_cast<size_t>(worker)].data()); }
 
-  /// Grows the room for the activations of integer weights: passes of up to n rows of `cols`. Call before the parallel
-  /// part.
-  Result<void> reserve_acts(int64_t n, int64_t cols);
+  /// Grows the room for the activations of integer weights: passes of up to n rows of `cols`, of which up to `few` are
+  /// read by products of few rows. Call before the parallel part.
+  Result<void> reserve_acts(int64_t n, int64_t cols, int few = kFewIntegerTokens);
 
   /// All jobs, which are products of rows of the same x, in one fork. Scratch of kPanelRows * cols floats must be
   /// reserved, and room for the activations where a job has integer weights. Of no rows nothing is computed.

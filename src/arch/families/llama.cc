@@ -17,12 +17,12 @@ namespace {
 
 constexpr std::string_view kMistral = "mistral", kMixtral = "mixtral";
 
-// A Mistral file without the key means 4096; one that says null means no window. A Llama has none, and GGUF files call
-// both a Llama.
-Result<std::vector<int>> parse_windows(const ConfigView& view, int layers, bool mistral) {
+// A Mistral file without the key means 4096, a Mixtral file none; one that says null means no window. A Llama has none,
+// and GGUF files call all of them a Llama.
+Result<std::vector<int>> parse_windows(const ConfigView& view, int layers, std::string_view type) {
   KVASIR_TRY(const bool from_gguf, view.get_bool_or(kGgufWindow, false));
-  if (!mistral && !from_gguf) return windows_by_layer(view, layers, 0);
-  const int64_t unsaid = mistral && !view.is_null("sliding_window") ? 4096 : 0;
+  if (type != kMistral && type != kMixtral && !from_gguf) return windows_by_layer(view, layers, 0);
+  const int64_t unsaid = type == kMistral && !view.is_null("sliding_window") ? 4096 : 0;
   KVASIR_TRY(const int64_t window, view.get_int_or("sliding_window", unsaid, 0, 1 << 28));
   return windows_by_layer(view, layers, window);
 }
@@ -30,13 +30,12 @@ Result<std::vector<int>> parse_windows(const ConfigView& view, int layers, bool 
 Result<ModelConfig> parse_config(const ConfigView& view) {
   const std::string type = view.get_string_or("model_type", "").value_or("");
   KVASIR_TRY(const bool internlm_bias, view.get_bool_or("bias", false));
-  const bool mistral = type == kMistral;
   const DecoderDefaults defaults =
-      mistral            ? DecoderDefaults{.kv_heads = 8, .max_ctx = 131072}
+      type == kMistral   ? DecoderDefaults{.kv_heads = 8, .max_ctx = 131072}
       : type == kMixtral ? DecoderDefaults{.kv_heads = 8, .max_ctx = 131072, .norm_eps = 1e-5, .theta = 1e6}
                          : DecoderDefaults{};
   KVASIR_TRY(ModelConfig c, parse_decoder_config(view, family_llama.name, defaults));
-  KVASIR_TRY(auto windows, parse_windows(view, c.layers, mistral));
+  KVASIR_TRY(auto windows, parse_windows(view, c.layers, type));
   set_windows(std::move(windows), &c);
   KVASIR_CHECK(parse_attention_biases(view, &c));
   if (internlm_bias) c.qkv_bias = c.o_bias = true;
