@@ -92,13 +92,13 @@ struct ModelConfig {
   /// Query heads that share one KV head.
   int group() const { return heads / kv_heads; }
   int kv_dim() const { return kv_heads * head_dim; }
-  /// What scores are multiplied by: score_scale, or 1 / sqrt(head_dim) rounded once.
+  /// The factor of scores: score_scale, or 1 / sqrt(head_dim) rounded once.
   float attention_scale() const;
-  /// Of a layer: which of `ropes`, or -1.
+  /// The rotation of layer l: an index into `ropes`, or -1 for none.
   int rope_kind(int l) const {
     return ropes.empty() ? -1 : rope_kinds.empty() ? 0 : rope_kinds[static_cast<size_t>(l)];
   }
-  /// What q at `position` is multiplied by.
+  /// The factor of q at `position`.
   float q_temperature(int position) const;
   /// Whether it has numbers, experts or kinds of layers that a Llama has not.
   bool has_extras() const;

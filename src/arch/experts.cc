@@ -16,7 +16,7 @@ namespace {
 
 /// After the first role.
 enum ExpertRole { kRouter, kRouterBias, kChoiceBias, kSharedMix, kSharedGate, kSharedUp, kSharedDown, kExperts };
-/// Of each expert, from kExperts on; then their biases likewise, where they have any.
+/// The matrices of one expert, counted from kExperts. The biases of all experts follow in the same order.
 enum PartRole { kGate, kUp, kDown, kPerExpert };
 
 constexpr float kNever = -std::numeric_limits<float>::infinity();

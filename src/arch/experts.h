@@ -22,7 +22,7 @@ struct ExpertNames {
   std::string_view shared_mix = {};  ///< a row whose product's sigmoid multiplies the shared expert
 };
 
-/// What a file that does not say it means.
+/// Values of keys that a file leaves out.
 struct ExpertDefaults {
   ExpertGate gate = ExpertGate::softmax;
   bool normalised = true;

@@ -26,7 +26,7 @@ enum LayerRole {
   kDownBias,
   kRoles
 };
-/// Those of with_norms().
+/// Roles that with_norms() appends.
 enum NormRole { kQNorm = kRoles, kKNorm, kPostAttnNorm, kPostMlpNorm, kNormedRoles };
 
 /// "attention_bias": biases of q, k, v and of the attention's output; a GGUF file may have either.
@@ -58,7 +58,8 @@ void layer(Pass& pass, int l, const Weights& w);
 void post_norm_layer(Pass& pass, int l, const Weights& w);
 /// x += norm(attention(norm x)), x += norm(mlp(norm x)).
 void sandwich_layer(Pass& pass, int l, const Weights& w);
-/// Of h, [tokens][hidden]: q, k and v, normed where the layer has such norms, rotated, attended, projected.
+/// Attention over h [tokens][hidden]: projects q, k and v, norms their heads or rows where the layer has such norms,
+/// rotates them, attends, and projects the result.
 Rows attention(Pass& pass, int l, const Rows& h, const Weights& w);
 /// W_down (f(W_gate h) * W_up h), with gate and up in one matrix, or without a gate; or the layer's experts.
 Rows mlp(Pass& pass, int l, const Rows& h, const Weights& w);
