@@ -21,6 +21,9 @@ enum PartRole { kGate, kUp, kDown, kPerExpert };
 
 constexpr float kNever = -std::numeric_limits<float>::infinity();
 
+// NaN is more than any number, so that a token whose scores hold one uses it and shows it.
+bool less_or_nan(float a, float b) { return a < b || (!std::isnan(a) && std::isnan(b)); }
+
 /// One expert of one token.
 struct Choice {
   int expert = 0;
@@ -94,7 +97,7 @@ class Routed {
     if (const float* bias = w_.vec(first_ + kChoiceBias)) pass_.kernels().add(scores.data(), bias, n);
     if (c_.groups > 1) keep_best_groups(scores, c_.groups, c_.groups_used);
     for (Choice& choice : chosen) {
-      const auto best = std::ranges::max_element(scores);  // the first of equal ones
+      const auto best = std::ranges::max_element(scores, less_or_nan);  // the first of equal ones
       choice.expert = static_cast<int>(best - scores.begin());
       const bool of_near = c_.gate == ExpertGate::softmax_of_near;
       choice.share = of_near ? share_of_near(z, scores, choice.expert) : z[choice.expert];

@@ -37,20 +37,12 @@ Result<ModelConfig> parse_config(const ConfigView& view) {
 }
 
 std::vector<TensorSpec> exaone4_layer_table(const ModelConfig& c, int l) {
-  return llama::with_norms(c, l,
-                           {.before_attention = "",
-                            .before_mlp = "",
-                            .q = "self_attn.q_norm",
-                            .k = "self_attn.k_norm",
-                            .after_attention = "post_attention_layernorm",
-                            .after_mlp = "post_feedforward_layernorm"});
+  return llama::with_norms(c, l, llama::kPostNorms);
 }
 
 TensorTable exaone4_tensor_table(const ModelConfig& c) { return llama::tensor_table(c, exaone4_layer_table); }
 
 constexpr std::array<std::string_view, 1> kAliases{"exaone4"};
-constexpr GgufName kGgufTensors[] = {{"post_attention_norm", "post_attention_layernorm"},
-                                     {"post_ffw_norm", "post_feedforward_layernorm"}};
 
 }  // namespace
 
@@ -58,7 +50,7 @@ const Family family_exaone4{.name = "exaone4",
                             .summary = "EXAONE 4: Llama with norms after its halves and of heads of q and k",
                             .aliases = kAliases,
                             .prefixes = llama::kPrefixes,
-                            .gguf = {.arch = "exaone4", .more_layer_tensors = kGgufTensors},
+                            .gguf = {.arch = "exaone4", .more_layer_tensors = llama::kGgufPostNorms},
                             .parse_config = parse_config,
                             .tensor_table = exaone4_tensor_table,
                             .cache_needs = uniform_cache,

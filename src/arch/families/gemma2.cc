@@ -1,24 +1,33 @@
 // Gemma 2: a Gemma with norms before and after both halves of a layer, a window in every other layer, and soft caps of
 // scores and logits (arXiv:2408.00118).
+#include "arch/families/gemma2.h"
+
 #include <array>
 #include <cmath>
-
-#include "arch/families/llama.h"
 
 namespace kvasir {
 
 extern const Family family_gemma2;
 
-namespace {
+namespace gemma2 {
 
-constexpr int kLayersOf27B = 46;
-
-// GGUF files lack the scale of scores: it is 1 / sqrt(head_dim), but for the 27B.
-Result<float> parse_score_scale(const ConfigView& view, const ModelConfig& c) {
-  const double unsaid = c.layers == kLayersOf27B ? static_cast<double>(c.hidden) / c.heads : c.head_dim;
+Result<float> parse_score_scale(const ConfigView& view, const ModelConfig& c, int layers_of_27b) {
+  const double unsaid = c.layers == layers_of_27b ? static_cast<double>(c.hidden) / c.heads : c.head_dim;
   KVASIR_TRY(const double scalar, view.get_number_or("query_pre_attn_scalar", unsaid, 1e-3, 1e6));
   return static_cast<float>(1.0 / std::sqrt(scalar));
 }
+
+TensorTable tensor_table(const ModelConfig& c, std::vector<TensorSpec> (*layer)(const ModelConfig& c, int l)) {
+  TensorTable table = llama::tensor_table(c, layer);
+  table.head.front().less_one = true;
+  return table;
+}
+
+}  // namespace gemma2
+
+namespace {
+
+constexpr int kLayersOf27B = 46;
 
 Result<ModelConfig> parse_config(const ConfigView& view) {
   constexpr DecoderDefaults kDefaults{.heads = 8,
@@ -30,7 +39,7 @@ Result<ModelConfig> parse_config(const ConfigView& view) {
                                       .activation = "gelu_pytorch_tanh"};
   KVASIR_TRY(ModelConfig c, parse_decoder_config(view, family_gemma2.name, kDefaults));
   if (!view.has("hidden_activation")) c.activation = Activation::gelu_tanh;
-  KVASIR_TRY(c.score_scale, parse_score_scale(view, c));
+  KVASIR_TRY(c.score_scale, gemma2::parse_score_scale(view, c, kLayersOf27B));
   KVASIR_TRY(const double score_cap, view.get_number_or("attn_logit_softcapping", 50.0, 0.0, 1e6));
   KVASIR_TRY(const double logit_cap, view.get_number_or("final_logit_softcapping", 30.0, 0.0, 1e6));
   c.score_cap = view.is_null("attn_logit_softcapping") ? 0.0f : static_cast<float>(score_cap);
@@ -44,25 +53,14 @@ Result<ModelConfig> parse_config(const ConfigView& view) {
 }
 
 std::vector<TensorSpec> gemma2_layer_table(const ModelConfig& c, int l) {
-  return llama::with_norms(c, l,
-                           {.before_mlp = "pre_feedforward_layernorm",
-                            .after_attention = "post_attention_layernorm",
-                            .after_mlp = "post_feedforward_layernorm",
-                            .less_one = true});
+  return llama::with_norms(c, l, gemma2::kNorms);
 }
 
-TensorTable gemma2_tensor_table(const ModelConfig& c) {
-  TensorTable table = llama::tensor_table(c, gemma2_layer_table);
-  table.head.front().less_one = true;
-  return table;
-}
+TensorTable gemma2_tensor_table(const ModelConfig& c) { return gemma2::tensor_table(c, gemma2_layer_table); }
 
 constexpr std::array<std::string_view, 1> kAliases{"gemma2"};
 constexpr GgufKey kGgufKeys[] = {{"attn_logit_softcapping", "attn_logit_softcapping"},
                                  {"final_logit_softcapping", "final_logit_softcapping"}};
-constexpr GgufName kGgufTensors[] = {{"post_attention_norm", "post_attention_layernorm"},
-                                     {"ffn_norm", "pre_feedforward_layernorm"},
-                                     {"post_ffw_norm", "post_feedforward_layernorm"}};
 
 }  // namespace
 
@@ -70,7 +68,7 @@ const Family family_gemma2{.name = "gemma2",
                            .summary = "Gemma 2: norms before and after, soft caps, a window in every other layer",
                            .aliases = kAliases,
                            .prefixes = llama::kPrefixes,
-                           .gguf = {.arch = "gemma2", .more_keys = kGgufKeys, .more_layer_tensors = kGgufTensors},
+                           .gguf = {.arch = "gemma2", .more_keys = kGgufKeys, .more_layer_tensors = gemma2::kGgufNorms},
                            .parse_config = parse_config,
                            .tensor_table = gemma2_tensor_table,
                            .cache_needs = uniform_cache,

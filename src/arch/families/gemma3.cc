@@ -3,7 +3,7 @@
 #include <array>
 #include <cmath>
 
-#include "arch/families/llama.h"
+#include "arch/families/gemma2.h"
 
 namespace kvasir {
 
@@ -12,13 +12,6 @@ extern const Family family_gemma3;
 namespace {
 
 constexpr int kLayersOf27B = 62, kStep = 6;
-
-// GGUF files lack the scale of scores: it is 1 / sqrt(head_dim), but for the 27B.
-Result<float> parse_score_scale(const ConfigView& view, const ModelConfig& c) {
-  const double unsaid = c.layers == kLayersOf27B ? static_cast<double>(c.hidden) / c.heads : c.head_dim;
-  KVASIR_TRY(const double scalar, view.get_number_or("query_pre_attn_scalar", unsaid, 1e-3, 1e6));
-  return static_cast<float>(1.0 / std::sqrt(scalar));
-}
 
 // Neither form must name the theta of layers with a window.
 ConfigView with_local_theta(const ConfigView& file) {
@@ -40,7 +33,7 @@ Result<ModelConfig> parse_config(const ConfigView& file) {
                                       .activation = "gelu_pytorch_tanh"};
   const ConfigView view = with_local_theta(file);
   KVASIR_TRY(ModelConfig c, parse_decoder_config(view, family_gemma3.name, kDefaults));
-  KVASIR_TRY(c.score_scale, parse_score_scale(view, c));
+  KVASIR_TRY(c.score_scale, gemma2::parse_score_scale(view, c, kLayersOf27B));
   KVASIR_TRY(const double logit_cap, view.get_number_or("final_logit_softcapping", 0.0, 0.0, 1e6));
   c.logit_cap = static_cast<float>(logit_cap);
   c.embedding_scale = std::sqrt(static_cast<float>(c.hidden));
@@ -53,27 +46,17 @@ Result<ModelConfig> parse_config(const ConfigView& file) {
 }
 
 std::vector<TensorSpec> gemma3_layer_table(const ModelConfig& c, int l) {
-  return llama::with_norms(c, l,
-                           {.before_mlp = "pre_feedforward_layernorm",
-                            .q = "self_attn.q_norm",
-                            .k = "self_attn.k_norm",
-                            .after_attention = "post_attention_layernorm",
-                            .after_mlp = "post_feedforward_layernorm",
-                            .less_one = true});
+  llama::NormNames names = gemma2::kNorms;
+  names.q = "self_attn.q_norm";
+  names.k = "self_attn.k_norm";
+  return llama::with_norms(c, l, names);
 }
 
-TensorTable gemma3_tensor_table(const ModelConfig& c) {
-  TensorTable table = llama::tensor_table(c, gemma3_layer_table);
-  table.head.front().less_one = true;
-  return table;
-}
+TensorTable gemma3_tensor_table(const ModelConfig& c) { return gemma2::tensor_table(c, gemma3_layer_table); }
 
 constexpr std::array<std::string_view, 2> kAliases{"gemma3_text", "gemma3"};
 constexpr GgufKey kGgufKeys[] = {{"final_logit_softcapping", "final_logit_softcapping"},
                                  {"rope.freq_base_swa", "rope_local_base_freq"}};
-constexpr GgufName kGgufTensors[] = {{"post_attention_norm", "post_attention_layernorm"},
-                                     {"ffn_norm", "pre_feedforward_layernorm"},
-                                     {"post_ffw_norm", "post_feedforward_layernorm"}};
 
 }  // namespace
 
@@ -81,7 +64,7 @@ const Family family_gemma3{.name = "gemma3",
                            .summary = "Gemma 3: Gemma 2 with normed heads, five of six layers with a window",
                            .aliases = kAliases,
                            .prefixes = llama::kPrefixes,
-                           .gguf = {.arch = "gemma3", .more_keys = kGgufKeys, .more_layer_tensors = kGgufTensors},
+                           .gguf = {.arch = "gemma3", .more_keys = kGgufKeys, .more_layer_tensors = gemma2::kGgufNorms},
                            .parse_config = parse_config,
                            .tensor_table = gemma3_tensor_table,
                            .cache_needs = uniform_cache,

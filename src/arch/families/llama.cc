@@ -82,9 +82,13 @@ std::vector<TensorSpec> layer_table(const ModelConfig& c, int l) {
 
 std::vector<TensorSpec> with_norms(const ModelConfig& c, int l, const NormNames& names) {
   std::vector<TensorSpec> table = layer_table(c, l);
-  const auto norm = [&](std::string_view name, int64_t size) {
+  const auto vector = [&](std::string_view name, std::string_view ending, int64_t size) {
     TensorSpec spec{.name = "layers." + std::to_string(l) + ".", .shape = {size}, .present = !name.empty()};
-    spec.name.append(name).append(".weight");
+    spec.name.append(name).append(ending);
+    return spec;
+  };
+  const auto norm = [&](std::string_view name, int64_t size) {
+    TensorSpec spec = vector(name, ".weight", size);
     spec.less_one = names.less_one;
     return spec;
   };
@@ -95,6 +99,8 @@ std::vector<TensorSpec> with_norms(const ModelConfig& c, int l, const NormNames&
   table.push_back(norm(names.k, width(c.kv_heads)));
   table.push_back(norm(names.after_attention, c.hidden));
   table.push_back(norm(names.after_mlp, c.hidden));
+  for (const std::string_view name : {names.before_attention, names.before_mlp})
+    table.push_back(vector(names.biases ? name : "", ".bias", c.hidden));
   return table;
 }
 

@@ -27,7 +27,15 @@ enum LayerRole {
   kRoles
 };
 /// Roles that with_norms() appends.
-enum NormRole { kQNorm = kRoles, kKNorm, kPostAttnNorm, kPostMlpNorm, kNormedRoles };
+enum NormRole {
+  kQNorm = kRoles,
+  kKNorm,
+  kPostAttnNorm,
+  kPostMlpNorm,
+  kAttnNormBias,  ///< LayerNorm's, of the norms before
+  kMlpNormBias,
+  kNormedRoles
+};
 
 /// "attention_bias": biases of q, k, v and of the attention's output; a GGUF file may have either.
 Result<void> parse_attention_biases(const ConfigView& view, ModelConfig* c);
@@ -39,6 +47,7 @@ struct NormNames {
   std::string_view q = {}, k = {};  ///< of each head or, by the config, of whole rows
   std::string_view after_attention = {}, after_mlp = {};
   bool less_one = false;  ///< all of them are stored less one
+  bool biases = false;    ///< of the norms before, which are LayerNorms
 };
 /// layer_table() with these norms, those of NormRole too.
 std::vector<TensorSpec> with_norms(const ModelConfig& c, int l, const NormNames& names);
@@ -66,6 +75,15 @@ Rows mlp(Pass& pass, int l, const Rows& h, const Weights& w);
 Rows final_norm(Pass& pass, Rows x, const Weights& w);
 
 inline constexpr std::string_view kPrefixes[] = {"model.", ""};
+/// Names of layers that norm the results of both halves, and heads or rows of q and k.
+inline constexpr NormNames kPostNorms{.before_attention = "",
+                                      .before_mlp = "",
+                                      .q = "self_attn.q_norm",
+                                      .k = "self_attn.k_norm",
+                                      .after_attention = "post_attention_layernorm",
+                                      .after_mlp = "post_feedforward_layernorm"};
+inline constexpr GgufName kGgufPostNorms[] = {{"post_attention_norm", "post_attention_layernorm"},
+                                              {"post_ffw_norm", "post_feedforward_layernorm"}};
 /// q and k of files whose rotation pairs lie side by side, as GGUF's of a Llama do.
 inline constexpr std::string_view kGgufPaired[] = {"attn_q", "attn_k"};
 

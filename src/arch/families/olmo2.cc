@@ -27,20 +27,12 @@ Result<ModelConfig> parse_config(const ConfigView& view) {
 }
 
 std::vector<TensorSpec> olmo2_layer_table(const ModelConfig& c, int l) {
-  return llama::with_norms(c, l,
-                           {.before_attention = "",
-                            .before_mlp = "",
-                            .q = "self_attn.q_norm",
-                            .k = "self_attn.k_norm",
-                            .after_attention = "post_attention_layernorm",
-                            .after_mlp = "post_feedforward_layernorm"});
+  return llama::with_norms(c, l, llama::kPostNorms);
 }
 
 TensorTable olmo2_tensor_table(const ModelConfig& c) { return llama::tensor_table(c, olmo2_layer_table); }
 
 constexpr std::array<std::string_view, 2> kAliases{"olmo2", "olmo3"};
-constexpr GgufName kGgufTensors[] = {{"post_attention_norm", "post_attention_layernorm"},
-                                     {"post_ffw_norm", "post_feedforward_layernorm"}};
 
 }  // namespace
 
@@ -48,7 +40,7 @@ const Family family_olmo2{.name = "olmo2",
                           .summary = "OLMo 2 and 3: Llama with norms after its halves, and of whole rows of q and k",
                           .aliases = kAliases,
                           .prefixes = llama::kPrefixes,
-                          .gguf = {.arch = "olmo2", .more_layer_tensors = kGgufTensors},
+                          .gguf = {.arch = "olmo2", .more_layer_tensors = llama::kGgufPostNorms},
                           .parse_config = parse_config,
                           .tensor_table = olmo2_tensor_table,
                           .cache_needs = uniform_cache,

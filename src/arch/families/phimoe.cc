@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include "arch/blocks.h"
 #include "arch/families/starcoder2.h"
 
 namespace kvasir {
@@ -12,13 +11,9 @@ extern const Family family_phimoe;
 
 namespace {
 
-using namespace starcoder2;  // roles of the norms' biases
-using llama::kAttnNorm, llama::kMlpNorm;
-
-constexpr Names kNames{.head_bias = true};
+constexpr starcoder2::Names kNames{.head_bias = true};
 constexpr ExpertNames kExpertNames{
     .router = "block_sparse_moe.gate", .expert = "block_sparse_moe.experts.*.", .gate = "w1", .up = "w3", .down = "w2"};
-constexpr int kFirstOfExperts = kMlpNormBias + 1;  // with_experts() adds its roles last
 constexpr int kUsed = 2;
 
 // What cosines and sines are multiplied by: transformers has a number for short sessions and one for long ones.
@@ -65,21 +60,12 @@ Result<ModelConfig> parse_config(const ConfigView& view) {
 }
 
 TensorTable phimoe_tensor_table(const ModelConfig& c) {
-  TensorTable table = tensor_table(c, kNames);
+  TensorTable table = starcoder2::tensor_table(c, kNames);
   for (int l = 0; l < c.layers; ++l) {
     std::vector<TensorSpec>& specs = table.layers[static_cast<size_t>(l)];
     specs = llama::with_experts(c, l, kExpertNames, std::move(specs));
   }
   return table;
-}
-
-void phimoe_layer(Pass& pass, int l, const Weights& w) {
-  Rows h = layer_norm(pass, pass.x, w.vec(kAttnNorm), w.vec(kAttnNormBias));
-  add(pass, pass.x, llama::attention(pass, l, h, w));
-  pass.trace(l, "residual", pass.x);
-  h = layer_norm(pass, pass.x, w.vec(kMlpNorm), w.vec(kMlpNormBias));
-  add(pass, pass.x, moe(pass, l, h, w, kFirstOfExperts));
-  pass.trace(l, "block", pass.x);
 }
 
 constexpr std::array<std::string_view, 1> kAliases{"phimoe"};
@@ -102,7 +88,7 @@ const Family family_phimoe{
     .tensor_table = phimoe_tensor_table,
     .cache_needs = uniform_cache,
     .embed = llama::embed,
-    .layer = phimoe_layer,
+    .layer = starcoder2::layer,
     .final_norm = starcoder2::final_norm};
 
 }  // namespace kvasir

@@ -24,7 +24,8 @@ void rename(TensorSpec& spec, const std::string& prefix, std::string_view name, 
 }  // namespace
 
 std::vector<TensorSpec> layer_table(const ModelConfig& c, int l, const Names& names) {
-  std::vector<TensorSpec> table = with_norms(c, l, {});
+  std::vector<TensorSpec> table =
+      with_norms(c, l, {.before_attention = names.attn_norm, .before_mlp = names.mlp_norm, .biases = names.norm_bias});
   const std::string p = "layers." + std::to_string(l) + ".";
   const auto weight_and_bias = [&](int weight, int bias, std::string_view name) {
     rename(table[static_cast<size_t>(weight)], p, name, ".weight");
@@ -34,9 +35,6 @@ std::vector<TensorSpec> layer_table(const ModelConfig& c, int l, const Names& na
   weight_and_bias(kGate, kGateBias, names.gate);
   weight_and_bias(kUp, kUpBias, names.up);
   weight_and_bias(kDown, kDownBias, names.down);
-  for (int i = 0; i < 2; ++i) table.push_back({.name = {}, .shape = {c.hidden}, .present = names.norm_bias});
-  weight_and_bias(kAttnNorm, kAttnNormBias, names.attn_norm);
-  weight_and_bias(kMlpNorm, kMlpNormBias, names.mlp_norm);
   return table;
 }
 

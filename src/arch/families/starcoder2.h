@@ -6,9 +6,6 @@
 
 namespace kvasir::starcoder2 {
 
-/// After llama::NormRole.
-enum LayerRole { kAttnNormBias = llama::kNormedRoles, kMlpNormBias };
-
 /// Names without ".weight"; empty: the layer has none.
 struct Names {
   std::string_view attn_norm = "input_layernorm", mlp_norm = "post_attention_layernorm";
