@@ -1,0 +1,109 @@
+// Experts: equal scores choose the lower numbers, only chosen ones are computed with, company changes nothing, NaN
+// shows.
+#include "arch/experts.h"
+
+#include <cmath>
+#include <limits>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "arch/network.h"
+#include "format/safetensors.h"
+#include "tests/support/temp_files.h"
+#include "tests/support/tiny_models.h"
+
+namespace kvasir {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr int kTokens = 9;
+constexpr char kConfig[] = R"(,"hidden_size":32,"num_hidden_layers":1,"num_attention_heads":2,
+    "num_key_value_heads":1,"head_dim":16,"intermediate_size":32,"vocab_size":50,"num_experts":5,"num_experts_per_tok":2,
+    "moe_intermediate_size":32,"norm_topk_prob":true,"tie_word_embeddings":true})";
+
+tiny::Model experts_model(const std::string& type = "qwen3_moe") {
+  tiny::Model model;
+  model.config = "{\"model_type\":\"" + type + "\"" + kConfig;
+  const ConfigView view = *ConfigView::parse(model.config, "test");
+  const Family& family = **find_family(view);
+  const ModelConfig config = *family.parse_config(view);
+  const TensorTable table = family.tensor_table(config);
+  for (const auto* specs : {&table.embed, &table.layers.front()})
+    for (const TensorSpec& spec : *specs)
+      if (spec.present) model.add(spec.name, codec_f32(), spec.shape, 0.5f);
+  model.add("norm.weight", codec_f32(), {32}, 0.1f, 1.0f);
+  return model;
+}
+
+// Logits of every token, or the words of the first item's error.
+struct Ran {
+  std::vector<float> logits;
+  std::string error;
+};
+
+Ran run(const tiny::Model& model, int chunk = kTokens) {
+  const tiny::TempFolder folder;
+  model.write(folder.path());
+  const ConfigView view = *ConfigView::parse(model.config, "test");
+  const Family& family = **find_family(view);
+  auto network =
+      Network::load(family, *family.parse_config(view), std::make_shared<TensorDir>(*open_safetensors(folder.path())),
+                    WeightsMode::resident, "test");
+  EXPECT_TRUE(network) << tiny::message_of(network);
+  CacheShape shape = family.cache_needs((*network)->config());
+  shape.k = shape.v = kv_type_of(codec_f32());
+  const auto cache = *(*find_layout("dense"))->make(shape);
+  const auto compute = *Compute::create(2);
+  Workspace workspace;
+  Ran ran;
+  const std::vector<int> ids = tiny::ids(kTokens);
+  for (int at = 0; at < kTokens && ran.error.empty(); at += chunk) {
+    const int n = std::min(chunk, kTokens - at);
+    std::vector<float> logits(static_cast<size_t>(n) * 50);
+    Network::Output out{.logits = logits.data(), .errors = {}};
+    const BatchItem item{cache.get(), at, std::span(ids).subspan(static_cast<size_t>(at), static_cast<size_t>(n))};
+    const auto done = (*network)->forward({&item, 1}, *compute, workspace, &out);
+    EXPECT_TRUE(done) << tiny::message_of(done);
+    if (out.errors[0]) ran.error = out.errors[0]->message();
+    ran.logits.insert(ran.logits.end(), logits.begin(), logits.end());
+  }
+  return ran;
+}
+
+std::string expert(int e, const char* part) {
+  return "layers.0.mlp.experts." + std::to_string(e) + "." + part + "_proj.weight";
+}
+
+TEST(Experts, EqualScoresChooseTheLowerNumbers) {
+  tiny::Model model = experts_model();
+  for (float& x : model.at("layers.0.mlp.gate.weight").values) x = 0;
+  const std::vector<float> logits = run(model).logits;
+  for (int e = 0; e < 5; ++e) {
+    tiny::Model other = model;
+    for (float& x : other.at(expert(e, "down")).values) x = -x;
+    EXPECT_EQ(tiny::same_bits(run(other).logits, logits), e >= 2) << e;
+  }
+}
+
+TEST(Experts, CompanyChangesNoBit) {
+  const tiny::Model model = experts_model();
+  const std::vector<float> logits = run(model).logits;
+  for (const int chunk : {1, 2, 4}) EXPECT_TRUE(tiny::same_bits(run(model, chunk).logits, logits)) << chunk;
+}
+
+// Softmax spreads a NaN over all shares; a sigmoid keeps it in the one that might not be chosen.
+TEST(Experts, ARouterThatIsNotANumberShows) {
+  for (const char* type : {"qwen3_moe", "glm4_moe"})
+    for (int e = 0; e < 5; ++e) {
+      tiny::Model model = experts_model(type);
+      EXPECT_EQ(run(model).error, "") << type;
+      model.at("layers.0.mlp.gate.weight").values[static_cast<size_t>(e * 32 + 7)] =
+          std::numeric_limits<float>::quiet_NaN();
+      EXPECT_THAT(run(model).error, HasSubstr("not finite")) << type << " " << e;
+    }
+}
+
+}  // namespace
+}  // namespace kvasir
