@@ -8,6 +8,7 @@
 
 #include <kvasir/engine.h>
 #include <kvasir/plan.h>
+#include <kvasir/scheduler.h>
 #include <kvasir/version.h>
 
 namespace kvasir {
@@ -84,5 +85,50 @@ struct PrefixReport {
 /// memory. Errors: lengths that do not fit the context; a
 /// receipt that differs from the cold one, after which no time is told.
 KVASIR_API Result<PrefixReport> bench_prefix(const std::shared_ptr<const Model>& model, const PrefixOptions& options);
+
+/// One request of a trace of arrivals (docs/formats/trace.md). Prompts are made of runs of synthetic tokens, so that a
+/// trace fits every vocabulary: runs of one salt begin alike.
+struct TraceRequest {
+  struct Run {
+    int tokens = 0, salt = 0;
+  };
+  std::string name;
+  double at_s = 0;         ///< when it comes, from the start
+  std::string after;       ///< it comes after the end of this request instead
+  double think_s = 0;      ///< so much later
+  bool continues = false;  ///< its prompt begins with the prompt and the answer of `after`
+  std::vector<Run> prompt;
+  int max_tokens = 16, choices = 1;
+  std::string owner;
+  double weight = 1;
+  int priority = 0;
+  int cancel_after = -1;  ///< tokens; -1: never
+};
+
+/// Errors: a line that is no request, a request after one that does not come before it.
+KVASIR_API Result<std::vector<TraceRequest>> read_trace(const std::string& path);
+
+struct Percentiles {
+  double p50 = 0, p95 = 0, p99 = 0;
+};
+
+/// What a trace came to. Times are seconds from the moment at which a request was due.
+struct ServeReport {
+  SchedulerStats stats;
+  int requests = 0;
+  double wall_s = 0;
+  Percentiles first_token_s, between_tokens_s, total_s;
+  double generated_tok_s = 0;
+  size_t peak_kv_bytes = 0, peak_rss_bytes = 0;  ///< KV of sequences and of kept texts
+};
+
+struct ServeOptions {
+  std::vector<TraceRequest> trace;
+  SchedulerOptions scheduler;
+  EngineOptions engine = {.prefix_ram = size_t{1} << 40};
+};
+
+/// Replays a trace through a Scheduler, in its own time. Errors: those of Scheduler::create() and submit().
+KVASIR_API Result<ServeReport> bench_serve(const std::shared_ptr<const Model>& model, const ServeOptions& options);
 
 }  // namespace kvasir

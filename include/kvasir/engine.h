@@ -64,6 +64,8 @@ struct CacheStats {
 struct Reuse {
   int tokens = 0;    ///< reused
   int differs = -1;  ///< the first of the session's own tokens that the text does not have; -1: it has them all
+  /// What the kept text that was used last goes on with after the reused tokens, at most 16 ids.
+  std::vector<int> kept_ids = {};
 };
 
 /// One sequence: its tokens, its cache, its position. Move-only; used by one thread at a time.
@@ -177,12 +179,25 @@ class KVASIR_API Engine {
   /// is computed, for its logits. Errors: no tokens, no fingerprint. What was found but could not be had costs nothing
   /// but time.
   Result<Reuse> reuse(Session& session, std::span<const int> text);
+  /// How many tokens reuse() would give a new session with these options. Changes and counts nothing. Errors: those of
+  /// open_session() but no room; no fingerprint.
+  Result<int> reusable(const SessionOptions& options, std::span<const int> text) const;
   /// Keeps what the session holds for texts to come. Does nothing without prefix_ram, or where the session has
   /// forgotten positions. Errors: no fingerprint.
   Result<void> keep(const Session& session);
+  /// The same while the session goes on: only its full blocks, so that it need not copy the last one to write to it.
+  Result<void> publish(const Session& session);
   PrefixStats prefix_stats() const;
   /// Whether it has prefix_ram.
   bool keeps_texts() const;
+  /// Bytes that blocks of KV can still take under the model's budgets, texts that are kept given up; SIZE_MAX where
+  /// there is no budget.
+  size_t kv_room() const;
+  /// Bytes of the blocks of KV that sequences and kept texts hold now.
+  size_t kv_used() const;
+  /// Bytes that one sequence of `positions` takes: blocks of KV, in a layout that takes them from a pool; all that it
+  /// is promised at its opening, in others. Errors: those of open_session() but no room.
+  Result<size_t> kv_bytes(const SessionOptions& options, int positions) const;
 
   /// A text as one vector of `hidden` floats: the mean (or last) of the final-norm states, L2-normalised. Clears the
   /// session before and after. Errors: a session that is mid-conversation, no tokens, more than fit.

@@ -54,8 +54,10 @@ struct GenerateOptions {
   /// prefix_ram, is reused, and in the end what the session holds is kept for texts to come.
   bool whole_text = false;
   OnFull on_full = OnFull::stop;
-  int max_tokens = -1;            ///< -1: until the end of text or of the context; 0 is refused
-  std::vector<std::string> stop;  ///< the text ends before the first of these
+  int max_tokens = -1;             ///< -1: until the end of text or of the context; 0 is refused
+  std::vector<std::string> stop;   ///< the text ends before the first of these
+  std::vector<int> stop_ids = {};  ///< tokens that end the text as an end-of-text token does
+  int min_tokens = 0;              ///< no token ends the text before so many are generated
   bool ignore_eos = false;
   /// Tokens guessed at in a step, where the end of the text repeats what it had before (prompt lookup decoding): all of
   /// them are checked in one pass, so the tokens, the logits and the receipt are those without. 0: off.
@@ -108,10 +110,12 @@ struct Generation {
 class KVASIR_API Generator {
  public:
   /// `text` is all that comes before the first generated token, what a session holds of it included. `choice` tells
-  /// parallel continuations of one text apart. Errors: an empty text, an id that the model does not know, an option out
-  /// of range; with a receipt, no fingerprint.
+  /// parallel continuations of one text apart. `resume` are tokens that were generated after the text before: counts,
+  /// penalties, stops, constraint and receipt are as if this generator had chosen them, and its events begin after
+  /// them. Errors: an empty text, an id that the model does not know, an option out of range; tokens to resume that go
+  /// on after their end, or that the constraint forbids; with a receipt, no fingerprint.
   static Result<Generator> create(std::shared_ptr<const Model> model, std::vector<int> text,
-                                  GenerateOptions options = {}, int choice = 0);
+                                  GenerateOptions options = {}, int choice = 0, std::span<const int> resume = {});
   Generator(Generator&&) noexcept;
   Generator& operator=(Generator&&) noexcept;
   ~Generator();
@@ -119,10 +123,13 @@ class KVASIR_API Generator {
   /// Options out of range, whatever the text is.
   static Result<void> check(const Model& model, const GenerateOptions& options);
 
+  /// How many tokens of the text a session has not computed: next() gives those first.
+  int lacks(const Session& session) const;
   /// The next tokens for a session, at most `most`: the part of the text that it lacks, then the token chosen last and
-  /// guesses. Tokens of the session that are not the text's are truncated, and all of them where the context is full
-  /// and OnFull::recompute asks for it. The feed lives until the next call; the session, until take().
-  Feed next(Session& session, int most = INT_MAX);
+  /// guesses: the given ones, or those of GenerateOptions::lookup where none are given. Tokens of the session that are
+  /// not the text's are truncated, and all of them where the context is full and OnFull::recompute asks for it. The
+  /// feed lives until the next call; the session, until take().
+  Feed next(Session& session, int most = INT_MAX, std::span<const int> guesses = {});
   /// The rows of logits that next() asked for, perhaps none. After the last one the session holds all of the text, its
   /// last token not computed; where that did not fit the context, OnFull::recompute leaves the last half of it there
   /// and OnFull::stop all but that token. Errors: no finite logit, nothing allowed by the constraint, no fingerprint

@@ -128,8 +128,9 @@ class KVASIR_API KVCache {
 struct PrefixStats {
   int64_t queries = 0, hits = 0;  ///< texts asked for; those of which something was there
   int64_t asked_tokens = 0, reused_tokens = 0;
-  int64_t evictions = 0;
+  int64_t evicted_tokens = 0;
   size_t entries = 0, bytes = 0;  ///< texts now, and their KV; what several share counts once
+  size_t index_bytes = 0;         ///< of their tokens and the tree, within the same limit
 };
 
 }  // namespace kvasir

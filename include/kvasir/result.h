@@ -23,6 +23,9 @@ struct Error {
     damaged,       ///< a file that contradicts itself or its format
     io,            ///< the operating system refused or failed
     not_finite,    ///< a logit is NaN or infinite
+    busy,          ///< a queue is full: the same call may succeed later
+    closing,       ///< nothing more is taken
+    timed_out,     ///< a request's time is over
     internal,      ///< a defect of Kvasir
   };
   Kind kind = internal;

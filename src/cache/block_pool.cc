@@ -15,11 +15,11 @@ void BlockPtr::reset() noexcept {
 
 Result<BlockPtr> BlockPool::take(size_t bytes) {
   auto taken = try_take(bytes);
-  while (!taken && shrink()) taken = try_take(bytes);
+  while (!taken && room() >= bytes && shrink(bytes)) taken = try_take(bytes);
   return taken;
 }
 
-bool BlockPool::shrink() {
+bool BlockPool::shrink(size_t bytes) {
   {
     const MutexLock lock(mutex_);
     for (auto& [size, first] : waiting_)
@@ -27,7 +27,13 @@ bool BlockPool::shrink() {
     if (std::exchange(waiting_bytes_, 0) > 0) return true;
   }
   const auto holders = living_holders();
-  return std::any_of(holders.begin(), holders.end(), [](const auto& holder) { return holder->give_back(); });
+  return std::any_of(holders.begin(), holders.end(), [&](const auto& holder) { return holder->give_back(bytes); });
+}
+
+size_t BlockPool::room() const {
+  size_t left = SIZE_MAX;
+  for (const auto& budget : budgets_) left = std::min(left, budget->left());
+  return left == SIZE_MAX ? left : left + spare_bytes();
 }
 
 size_t BlockPool::spare_bytes() const {

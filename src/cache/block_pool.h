@@ -53,7 +53,8 @@ class BlockPtr {
   Block* operator->() const { return block_; }
   bool operator==(std::nullptr_t) const { return block_ == nullptr; }
   /// Whether nobody else holds it. If so, whatever others did with it happened before this returns. Requires: a block.
-  bool unique() const { return block_->holders_.load(std::memory_order_acquire) == 1; }
+  bool unique() const { return holders() == 1; }
+  int holders() const { return block_->holders_.load(std::memory_order_acquire); }
 
  private:
   friend class BlockPool;
@@ -65,9 +66,10 @@ class BlockPtr {
 class BlockHolder {
  public:
   virtual ~BlockHolder() = default;
-  /// Lets go of some; false: there are none. Called without the pool's lock.
-  virtual bool give_back() = 0;
-  /// Bytes of the blocks that it has; fewer may be free, where others hold them too.
+  /// Frees blocks that nobody else holds, of `bytes` or what there is; false: there are none. Called without the pool's
+  /// lock.
+  virtual bool give_back(size_t bytes) = 0;
+  /// Bytes that give_back() can free: blocks that nobody else holds.
   virtual size_t spare_bytes() const = 0;
 };
 
@@ -80,13 +82,16 @@ class BlockPool : public std::enable_shared_from_this<BlockPool> {
     return std::shared_ptr<BlockPool>(new BlockPool(std::move(budgets), keep));
   }
 
-  /// A block of so many bytes, whatever was in it. Before a budget refuses, all is given up that shrink() can.
-  /// Errors: a budget has less left, no memory.
+  /// A block of so many bytes, whatever was in it. Before a budget refuses, holders are asked for what is missing,
+  /// where they have that much. Errors: a budget has less left, no memory.
   Result<BlockPtr> take(size_t bytes);
-  /// Gives memory back to the budgets: blocks that wait, of any size; or else what a holder has. False: there was none.
-  bool shrink();
-  /// Bytes that shrink() might give in all.
+  /// Gives memory back to the budgets: all blocks that wait; or else `bytes` of what a holder has, or less. False:
+  /// there was none.
+  bool shrink(size_t bytes);
+  /// Bytes that shrink() can free in all.
   size_t spare_bytes() const;
+  /// Bytes that can be taken: what every budget has left, and spare_bytes(). SIZE_MAX where no budget has a limit.
+  size_t room() const;
   /// Asked for blocks as long as it lives.
   void add_holder(std::weak_ptr<BlockHolder> holder);
   /// Bytes of the blocks that sequences hold; that wait.

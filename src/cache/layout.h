@@ -135,8 +135,14 @@ class Layout {
   virtual int coverage() const = 0;
   /// Of the positions of a layer that are no sinks, those below are forgotten.
   virtual int oldest(int layer) const { return floor(layer); }
-  /// The pieces of memory that it holds, and their bytes; one that several layouts share is the same in all.
-  virtual std::vector<std::pair<const void*, size_t>> memory() const { return {{this, bytes()}}; }
+  /// A piece of memory. One that several layouts share has the same id in all of them.
+  struct Piece {
+    const void* id;
+    size_t bytes;
+    int holders;  ///< layouts that hold it
+  };
+  /// What it holds, in the order of positions.
+  virtual std::vector<Piece> memory() const { return {{this, bytes(), 1}}; }
   /// Exact: what is allocated now.
   virtual size_t bytes() const = 0;
   virtual size_t peak_bytes() const = 0;

@@ -8,6 +8,7 @@
 #include "base/system.h"
 #include "cli/cli.h"
 #include "cli/plot.h"
+#include "cli/serve_report.h"
 
 namespace kvasir::cli {
 namespace {
@@ -17,6 +18,9 @@ struct Args {
   BenchOptions bench;
   std::string plot;
   int prefix = 0;
+  std::string serve, draft;
+  int max_sequences = SchedulerOptions{}.max_sequences, draft_tokens = SchedulerOptions{}.draft_tokens;
+  double step_ms = SchedulerOptions{}.step_ms;
   bool json = false, limits = false, cache_given = false;
 };
 
@@ -152,8 +156,34 @@ Result<int> show_prefix(const Args& a) {
   return kOk;
 }
 
+// --serve: nothing else is measured.
+Result<int> show_serve(const Args& a) {
+  if (a.bench.threads.size() > 1)
+    return fail(Error::bad_argument, "a list, and --serve runs with one thread count", "--threads", "--threads 4");
+  ServeOptions options;
+  KVASIR_TRY(options.trace, read_trace(a.serve));
+  KVASIR_TRY(const auto model, a.model.open());
+  options.engine.threads = a.bench.threads.empty() ? 0 : a.bench.threads.back();
+  const std::string layout = a.cache_given ? a.bench.session.layout : options.scheduler.session.layout;
+  options.scheduler.session = a.bench.session;
+  options.scheduler.session.layout = layout;
+  options.scheduler.max_sequences = a.max_sequences;
+  options.scheduler.step_ms = a.step_ms;
+  options.scheduler.draft_tokens = a.draft_tokens;
+  if (!a.draft.empty()) {
+    KVASIR_TRY(options.scheduler.draft, Model::open(a.draft, a.model.options));
+  }
+  KVASIR_TRY(const ServeReport report, bench_serve(model, options));
+  if (a.json)
+    print_json(serve_json(report));
+  else
+    print_serve(report);
+  return kOk;
+}
+
 Result<int> run(Args a) {
   if (a.limits) return show_limits(a);
+  if (!a.serve.empty()) return show_serve(a);
   if (a.prefix > 0) return show_prefix(a);
   KVASIR_TRY(const auto model, a.model.open());
   const bool terminal = isatty(STDERR_FILENO) != 0;
@@ -187,6 +217,11 @@ void add(Flags& flags, Run* run_command) {
   add_kv_types(flags, a->bench.session);
   flags.bind(flag::kPlot, &a->plot);
   flags.bind(flag::kPrefix, &a->prefix);
+  flags.bind(flag::kServe, &a->serve);
+  flags.bind(flag::kMaxSequences, &a->max_sequences);
+  flags.bind(flag::kStepMs, &a->step_ms);
+  flags.bind(flag::kDraft, &a->draft);
+  flags.bind(flag::kDraftTokens, &a->draft_tokens);
   flags.bind(flag::kLimits, &a->limits);
   flags.bind(flag::kJson, &a->json);
   flags.footer(
@@ -195,7 +230,8 @@ void add(Flags& flags, Run* run_command) {
       "before.\n\n"
       "Examples:\n  kvasir bench tales -p 256 -n 64 -t 1,2\n  kvasir bench tales -p 64 -n 32 -b 8\n  kvasir bench "
       "tales -p 64 -n 32 -d 512 --json\n"
-      "  kvasir bench tales -p 256 -n 64 --plot plots\n  kvasir bench --limits\n  kvasir bench tales --prefix 800");
+      "  kvasir bench tales -p 256 -n 64 --plot plots\n  kvasir bench --limits\n  kvasir bench tales --prefix 800\n"
+      "  kvasir bench tales --serve TRACE.jsonl");
   *run_command = [a, &flags] {
     a->cache_given = flags.given(flag::kCache);
     return run(*a);

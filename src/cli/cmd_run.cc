@@ -63,16 +63,16 @@ Json prefix_json(const PrefixStats& p) {
           {"hits", p.hits},
           {"asked_tokens", p.asked_tokens},
           {"reused_tokens", p.reused_tokens},
-          {"evictions", p.evictions},
+          {"evicted_tokens", p.evicted_tokens},
           {"entries", p.entries},
           {"bytes", p.bytes}};
 }
 
 void print_prefix_stats(const PrefixStats& p) {
-  fmt::print(
-      stderr,
-      "prefixes    {} of {} prompts began like earlier ones, {} of {} tokens reused; {} bytes kept, {} evictions\n",
-      p.hits, p.queries, p.reused_tokens, p.asked_tokens, with_commas(p.bytes), p.evictions);
+  fmt::print(stderr,
+             "prefixes    {} of {} prompts began like earlier ones, {} of {} tokens reused; {} bytes kept, {} tokens "
+             "evicted\n",
+             p.hits, p.queries, p.reused_tokens, p.asked_tokens, with_commas(p.bytes), p.evicted_tokens);
 }
 
 /// Several results, each told as soon as it and all before it are there; as JSON, all at the end. What cannot be

@@ -15,10 +15,6 @@ void Batch::Member::wait() {
   waits = true;
 }
 
-bool Batch::full() const {
-  return std::any_of(members_.begin(), members_.end(), [](const Member& m) { return m.waits; });
-}
-
 void Batch::step() {
   make_room();
   std::vector<Member*> running;

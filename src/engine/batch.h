@@ -21,8 +21,6 @@ class Batch {
   /// The youngest from now on. Requires: the task's session outlives this if it is not its own.
   void add(size_t index, Task task);
   size_t size() const { return members_.size(); }
-  /// Somebody waits, and what another member would take is what that one needs.
-  bool full() const;
   /// Runs one step with all that there is room for, the oldest first, and tells who is done. There is always one that
   /// comes nearer to its end, so that step() until size() is 0 ends.
   void step();

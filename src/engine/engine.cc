@@ -65,6 +65,18 @@ Result<Session> Engine::open_session(const SessionOptions& options) const {
   return session;
 }
 
+size_t Engine::kv_room() const { return impl_->model->impl().memory.pool()->room(); }
+
+size_t Engine::kv_used() const { return impl_->model->impl().memory.pool()->used_bytes(); }
+
+Result<size_t> Engine::kv_bytes(const SessionOptions& options, int positions) const {
+  KVASIR_TRY(const LayoutInfo* layout, find_layout(options.layout));
+  const Network& net = *impl_->network;
+  KVASIR_TRY(CacheShape shape, session_shape(net.family(), net.config(), options, *layout, impl_->chunk));
+  if (layout->pooled) return layout->bytes(shape, positions);
+  return session_bytes(net.config(), *layout, shape);
+}
+
 Result<void> Engine::pass(std::span<const Feed> feeds, PassOutput* out) {
   KVASIR_CHECK(Feeding::check(*impl_->model, feeds));
   const size_t tokens = Feeding::tokens_to_compute(feeds),

@@ -68,13 +68,15 @@ struct Generator::Impl {
   int choice = 0;
   std::vector<int> known;      // the text and the chosen tokens
   size_t text_tokens = 0;      // of `known`, before the first chosen one
+  size_t resumed = 0;          // of the chosen ones, those that another generator chose
+  size_t witnessed = 0;        // of those, the ones whose rows are in the receipt; all of them where there is none
   size_t base = 0;             // where the part of `known` begins that a session is to hold
   std::vector<int> fed;        // what next() gave
   size_t guesses = 0;          // at the end of `fed`
-  bool wants_rows = false;     // the feed reaches the end of `known`
+  size_t rows = 0;             // of logits, that next() asked for
   Session* session = nullptr;  // from next() to take()
   OwnConstraint constraint;
-  std::optional<TextSink> sink;  // from the first row on
+  std::optional<TextSink> sink;
   std::optional<Receipt> receipt;
   std::vector<TokenLogprob> logprobs;
   std::optional<StopReason> stop;
@@ -84,11 +86,18 @@ struct Generator::Impl {
 
   std::span<const int> held() const { return std::span(known).subspan(base); }
   std::span<const int> generated() const { return std::span(known).subspan(text_tokens); }
+  // Whether rows that chose resumed tokens are still to come.
+  bool replays() const { return witnessed < resumed; }
 
   void start_over(Session& s);
   void match(Session& s);
-  void guess();
+  size_t wanted_from() const;
+  void guess(std::span<const int> given, int room);
+  Result<void> resume(std::span<const int> ids);
+  Result<void> accept(int id);
+  SamplingParams without_end() const;
   Result<void> begin();
+  void witness(std::span<const float> row);
   Result<void> choose(std::span<const float> row, Event* event);
   bool ends(int id);
   Result<void> end();
@@ -104,6 +113,10 @@ Result<void> Generator::check(const Model& model, const GenerateOptions& options
   if (options.max_tokens == 0 || options.max_tokens < -1)
     return fail(Error::bad_argument, fmt::format("{} tokens asked for", options.max_tokens),
                 "GenerateOptions::max_tokens", "1 or more, or -1 for no limit");
+  if (options.min_tokens < 0)
+    return fail(Error::bad_argument, fmt::format("at least {} tokens", options.min_tokens),
+                "GenerateOptions::min_tokens", "0 or more");
+  KVASIR_CHECK(model.check_ids(options.stop_ids, "GenerateOptions::stop_ids"));
   if (options.lookup < 0)
     return fail(Error::bad_argument, fmt::format("{} tokens to guess", options.lookup), "GenerateOptions::lookup",
                 "0 or more");
@@ -114,7 +127,7 @@ Result<void> Generator::check(const Model& model, const GenerateOptions& options
 }
 
 Result<Generator> Generator::create(std::shared_ptr<const Model> model, std::vector<int> text, GenerateOptions options,
-                                    int choice) {
+                                    int choice, std::span<const int> resume) {
   KVASIR_CHECK(check(*model, options));
   if (text.empty())
     return fail(Error::bad_argument, "the prompt is empty", "Generator::prompt", "a prompt of at least one token");
@@ -128,7 +141,43 @@ Result<Generator> Generator::create(std::shared_ptr<const Model> model, std::vec
   impl->choice = choice;
   impl->constraint = Impl::OwnConstraint(options.constraint.get());
   impl->options = std::move(options);
+  impl->sink.emplace(*impl->model, impl->known, impl->options.stop);
+  KVASIR_CHECK(impl->resume(resume));
   return Generator(std::move(impl));
+}
+
+// The state that choosing these tokens would have left; the rows that a receipt needs come with the passes.
+Result<void> Generator::Impl::resume(std::span<const int> ids) {
+  KVASIR_CHECK(model->check_ids(ids, "Generator::resume"));
+  if (!ids.empty() && options.on_full == OnFull::recompute)
+    return fail(Error::bad_argument, "tokens do not say where a context that was full was computed anew",
+                "Generator::resume", "GenerateOptions::on_full = stop");
+  for (const int id : ids) {
+    if (stop)
+      return fail(Error::bad_argument, fmt::format("the text ended before token {} of those to resume", resumed),
+                  "Generator::resume", "the tokens that were generated, as they came");
+    KVASIR_CHECK(accept(id));
+    known.push_back(id);
+    ++resumed;
+    if (!ends(id) && static_cast<int>(resumed) == options.max_tokens) stop = StopReason::length;
+  }
+  (void)sink->news();
+  witnessed = options.receipt ? 0 : resumed;
+  return {};
+}
+
+// A token that its constraint forbids is none that was generated.
+Result<void> Generator::Impl::accept(int id) {
+  Constraint* const rules = constraint.get();
+  if (rules == nullptr) return {};
+  std::vector<uint64_t> mask((static_cast<size_t>(model->info().vocab) + 63) / 64);
+  rules->allow(mask);
+  const auto bit = static_cast<size_t>(id);
+  if ((mask[bit / 64] >> (bit % 64) & 1) == 0)
+    return fail(Error::bad_argument, fmt::format("the constraint forbids token {} of those to resume", resumed),
+                "Generator::resume", "the constraint and the tokens of one generation");
+  rules->accept(id);
+  return {};
 }
 
 Generator Generator::fork(int choice, Session& session) const {
@@ -138,7 +187,7 @@ Generator Generator::fork(int choice, Session& session) const {
   return Generator(std::move(other));
 }
 
-bool Generator::done() const { return impl_->stop.has_value(); }
+bool Generator::done() const { return impl_->stop && (!impl_->replays() || *impl_->stop == StopReason::cancelled); }
 std::optional<StopReason> Generator::stop_reason() const { return impl_->stop; }
 std::span<const int> Generator::tokens() const { return impl_->known; }
 std::span<const int> Generator::generated() const { return impl_->generated(); }
@@ -164,12 +213,22 @@ void Generator::Impl::match(Session& s) {
   const auto text = held(), theirs = s.tokens();
   const auto same =
       static_cast<int>(std::mismatch(theirs.begin(), theirs.end(), text.begin(), text.end()).first - theirs.begin());
-  const int most = s.computed() < static_cast<int>(text.size()) ? same : static_cast<int>(text.size()) - 1;
+  const auto first_row = static_cast<int>(wanted_from());
+  const int most = s.computed() <= first_row && !replays() ? same : first_row;
   const int keep = std::min(same, most);
   if (keep < s.pos() && !s.truncate(keep)) s.clear();
 }
 
-Feed Generator::next(Session& session, int most) {
+int Generator::lacks(const Session& session) const {
+  const auto all = static_cast<int>(impl_->held().size());
+  if (all > session.ctx() && impl_->options.on_full == OnFull::recompute) return session.ctx() / 2 + 1;
+  return std::max(1, all - session.computed());
+}
+
+// The position of the first row of logits that is not used yet.
+size_t Generator::Impl::wanted_from() const { return replays() ? text_tokens - 1 + witnessed : held().size() - 1; }
+
+Feed Generator::next(Session& session, int most, std::span<const int> guesses) {
   Impl& g = *impl_;
   g.match(session);
   g.session = &session;
@@ -180,22 +239,31 @@ Feed Generator::next(Session& session, int most) {
   // Tokens that the session knows and has not computed are fed again, as many as there is room for.
   if (session.pos() - session.computed() >= most && !session.recomputes()) (void)session.truncate(session.computed());
   const int room = std::max(1, most - (session.pos() - session.computed()));
-  const auto rest = g.held().subspan(static_cast<size_t>(session.pos()));
+  const auto first = static_cast<size_t>(session.pos()), wanted = g.wanted_from();
+  // A feed's rows are those of its last token or of all: what comes before the first of several is a feed of its own.
+  const size_t end = g.replays() && first < wanted ? wanted : g.held().size() - (g.stop ? 1 : 0);
+  const auto rest = g.held().subspan(first, end - first);
   const auto part = rest.first(std::min(rest.size(), static_cast<size_t>(room)));
   g.fed.assign(part.begin(), part.end());
   g.guesses = 0;
-  g.wants_rows = part.size() == rest.size();
-  if (!g.wants_rows) return {&session, g.fed, Logits::none};
-  if (g.options.lookup > 0 && part.size() == 1 && !g.generated().empty()) g.guess();
-  return {&session, g.fed, g.guesses > 0 ? Logits::all : Logits::last};
+  if (g.replays())
+    g.rows = first < wanted ? 0 : part.size();
+  else
+    g.rows = part.size() == rest.size() ? 1 : 0;
+  if (g.rows == 0) return {&session, g.fed, Logits::none};
+  if (part.size() == 1 && !g.replays() && !g.generated().empty() && most > 1) g.guess(guesses, most - 1);
+  g.rows += g.guesses;
+  return {&session, g.fed, g.rows > 1 ? Logits::all : Logits::last};
 }
 
 // As many as may be taken back, fit the context, and could be wanted.
-void Generator::Impl::guess() {
-  int most = std::min({options.lookup, session->can_take_back(), session->ctx() - session->pos() - 1});
+void Generator::Impl::guess(std::span<const int> given, int room) {
+  const int wanted = given.empty() ? options.lookup : static_cast<int>(given.size());
+  int most = std::min({wanted, room, session->can_take_back(), session->ctx() - session->pos() - 1});
   if (options.max_tokens > 0) most = std::min(most, options.max_tokens - static_cast<int>(generated().size()) - 1);
   if (most <= 0) return;
-  const auto followed = what_followed(held(), static_cast<size_t>(most));
+  const auto followed =
+      given.empty() ? what_followed(held(), static_cast<size_t>(most)) : given.first(static_cast<size_t>(most));
   fed.insert(fed.end(), followed.begin(), followed.end());
   guesses = followed.size();
   guessed += static_cast<int>(guesses);
@@ -207,17 +275,25 @@ void Generator::Impl::guess() {
 Result<Event> Generator::take(std::span<const float> rows) {
   Impl& g = *impl_;
   Event event;
-  if (!g.wants_rows) return event;
-  if (!g.sink) KVASIR_CHECK(g.begin());
+  if (g.rows == 0) return event;
+  if (g.prefilled == 0) KVASIR_CHECK(g.begin());
   const size_t vocab = static_cast<size_t>(g.model->info().vocab), n = rows.size() / vocab;
-  if (n != g.guesses + 1)
-    return fail(Error::bad_argument, fmt::format("{} rows of logits, next() asked for {}", n, g.guesses + 1),
+  if (n != g.rows)
+    return fail(Error::bad_argument, fmt::format("{} rows of logits, next() asked for {}", n, g.rows),
                 "Generator::take", "the rows of this generator's own feed");
+  size_t row = 0;
+  for (; row < n && g.replays(); ++row) g.witness(rows.subspan(row * vocab, vocab));
+  if (row == n) {
+    if (!g.stop || g.replays()) return event;
+    KVASIR_CHECK(g.end());  // what was to be resumed is complete
+    event.stop = g.stop;
+    return event;
+  }
   const size_t before = g.held().size();
   size_t right = 0;  // guesses
-  for (;; ++right) {
-    KVASIR_CHECK(g.choose(rows.subspan(right * vocab, vocab), &event));
-    if (g.stop || right + 1 == n || g.known.back() != g.fed[g.fed.size() - g.guesses + right]) break;
+  for (;; ++right, ++row) {
+    KVASIR_CHECK(g.choose(rows.subspan(row * vocab, vocab), &event));
+    if (g.stop || row + 1 == n || g.known.back() != g.fed[g.fed.size() - g.guesses + right]) break;
   }
   g.accepted += static_cast<int>(right);
   if (right < g.guesses) KVASIR_CHECK(g.session->truncate(static_cast<int>(before + right)));
@@ -229,17 +305,24 @@ Result<Event> Generator::take(std::span<const float> rows) {
 
 Result<void> Generator::Impl::begin() {
   prefilled = now_seconds();
-  sink.emplace(*model, held(), options.stop);
   if (options.receipt) {
-    KVASIR_TRY(receipt, Receipt::start(*model, session->cache_stats(), held()));
+    KVASIR_TRY(receipt, Receipt::start(*model, session->cache_stats(), std::span(known).first(text_tokens)));
   }
   return {};
+}
+
+void Generator::Impl::witness(std::span<const float> row) {
+  receipt->add(row, known[text_tokens + witnessed]);
+  ++witnessed;
 }
 
 Result<void> Generator::Impl::choose(std::span<const float> row, Event* event) {
   const int position = static_cast<int>(held().size());
   const size_t prompt = text_tokens > base ? text_tokens - base : 0;
-  KVASIR_TRY(const int id, sample(row, options.sampling,
+  SamplingParams no_end;
+  const bool may_end = static_cast<int>(generated().size()) >= options.min_tokens;
+  if (!may_end) no_end = without_end();
+  KVASIR_TRY(const int id, sample(row, may_end ? options.sampling : no_end,
                                   {.recent = held(),
                                    .prompt_tokens = prompt,
                                    .position = position,
@@ -260,9 +343,19 @@ Result<void> Generator::Impl::choose(std::span<const float> row, Event* event) {
   return {};
 }
 
+// The sampling where no token may end the text.
+SamplingParams Generator::Impl::without_end() const {
+  SamplingParams params = options.sampling;
+  constexpr float kBan = -100;
+  for (const int id : options.stop_ids) params.logit_bias[id] = kBan;
+  if (!options.ignore_eos)
+    for (const int id : model->info().eos) params.logit_bias[id] = kBan;
+  return params;
+}
+
 // By the token itself or by the text that it completes.
 bool Generator::Impl::ends(int id) {
-  if (!options.ignore_eos && contains(model->info().eos, id)) {
+  if (contains(options.stop_ids, id) || (!options.ignore_eos && contains(model->info().eos, id))) {
     stop = StopReason::eos;
     return true;
   }
@@ -285,7 +378,7 @@ Result<void> Generator::Impl::end() {
 Generation Generator::result() const {
   const Impl& g = *impl_;
   Generation out;
-  if (g.sink) out.text = g.sink->text();
+  out.text = g.sink->text();
   out.tokens.assign(g.generated().begin(), g.generated().end());
   out.prompt_tokens = static_cast<int>(g.text_tokens);
   out.guessed = g.guessed;
@@ -293,9 +386,9 @@ Generation Generator::result() const {
   out.recomputed = g.recomputed;
   if (g.stop) out.stop_reason = *g.stop;
   out.logprobs = g.logprobs;
-  if (g.receipt) out.receipt = g.receipt->hex();
+  if (g.receipt && !g.replays()) out.receipt = g.receipt->hex();
   out.stats.ttft_ms = (g.first - g.start) * 1e3;
-  out.stats.prefill_tok_s = g.to_prefill / (g.prefilled - g.start);
+  if (g.prefilled > g.start) out.stats.prefill_tok_s = g.to_prefill / (g.prefilled - g.start);
   if (out.tokens.size() > 1)
     out.stats.decode_tok_s = static_cast<double>(out.tokens.size() - 1) / (now_seconds() - g.first);
   return out;

@@ -11,15 +11,34 @@
 #include "engine/engine_impl.h"
 #include "engine/model_impl.h"
 #include "engine/session_impl.h"
+#include "engine/session_shape.h"
 
 namespace kvasir {
 namespace {
 
 // All that K and V depend on besides the tokens.
-Result<std::string> space_of(const Model& model, const CacheStats& cache, const std::string& salt) {
+Result<std::string> space_of(const Model& model, const CacheShape& shape, const std::string& salt) {
   KVASIR_TRY(const std::string fingerprint, model.fingerprint());
-  return fmt::format("{} {} {} {} {} {}", fingerprint, cache.kv_type_k, cache.kv_type_v, kNumericsVersion, cache.window,
-                     salt);
+  return fmt::format("{} {} {} {} {} {}", fingerprint, shape.k->name, shape.v->name, kNumericsVersion,
+                     shape.window_policy(), salt);
+}
+
+Result<std::string> space_of(const Model& model, const Session::Impl& session) {
+  return space_of(model, session.cache->shape(), session.salt);
+}
+
+// The first `length` positions of a session, if it has all of them.
+Result<void> keep_positions(const Engine::Impl& engine, const Session& session, int length) {
+  const Layout& cache = *session.impl().cache;
+  bool whole = engine.prefixes != nullptr && length > 0;
+  for (int layer = 0; layer < cache.shape().layers && whole; ++layer) whole = cache.oldest(layer) == 0;
+  if (!whole) return {};
+  KVASIR_TRY(const std::string space, space_of(*engine.model, session.impl()));
+  KVASIR_TRY(const LayoutInfo* paged, find_layout("paged"));
+  auto kept = paged->make(cache.shape(), engine.model->impl().memory.pool());
+  if (!kept || !(*kept)->adopt(cache, length)) return {};  // no room: nothing is kept
+  engine.prefixes->insert(space, session.tokens().first(static_cast<size_t>(length)), std::move(*kept));
+  return {};
 }
 
 }  // namespace
@@ -33,8 +52,9 @@ Result<Reuse> Engine::reuse(Session& session, std::span<const int> text) {
   Reuse reuse{.tokens = std::min(same, static_cast<int>(text.size()) - 1)};
   if (same < session.pos()) reuse.differs = same;
   if (impl_->prefixes != nullptr) {
-    KVASIR_TRY(const std::string space, space_of(*impl_->model, session.cache_stats(), session.impl().salt));
-    const PrefixTree::Hit hit = impl_->prefixes->find(space, text.first(text.size() - 1));
+    KVASIR_TRY(const std::string space, space_of(*impl_->model, session.impl()));
+    PrefixTree::Hit hit = impl_->prefixes->find(space, text.first(text.size() - 1));
+    reuse.kept_ids = std::move(hit.next);
     if (hit.length > reuse.tokens && session.impl().adopt(hit.cache, text.first(static_cast<size_t>(hit.length)))) {
       reuse.tokens = hit.length;
       return reuse;
@@ -45,19 +65,19 @@ Result<Reuse> Engine::reuse(Session& session, std::span<const int> text) {
   return reuse;
 }
 
-Result<void> Engine::keep(const Session& session) {
-  PrefixTree* const tree = impl_->prefixes.get();
-  const Layout& cache = *session.impl().cache;
-  const CacheShape& shape = cache.shape();
-  bool whole = tree != nullptr && cache.coverage() > 0;
-  for (int layer = 0; layer < shape.layers && whole; ++layer) whole = cache.oldest(layer) == 0;
-  if (!whole) return {};
-  KVASIR_TRY(const std::string space, space_of(*impl_->model, session.cache_stats(), session.impl().salt));
-  KVASIR_TRY(const LayoutInfo* paged, find_layout("paged"));
-  auto kept = paged->make(shape, impl_->model->impl().memory.pool());
-  if (!kept || !(*kept)->adopt(cache, cache.coverage())) return {};  // no room: nothing is kept
-  tree->insert(space, session.tokens().first(static_cast<size_t>(cache.coverage())), std::move(*kept));
-  return {};
+Result<int> Engine::reusable(const SessionOptions& options, std::span<const int> text) const {
+  KVASIR_TRY(const LayoutInfo* layout, find_layout(options.layout));
+  KVASIR_TRY(const CacheShape shape,
+             session_shape(impl_->network->family(), impl_->network->config(), options, *layout, impl_->chunk));
+  if (impl_->prefixes == nullptr || text.empty()) return 0;
+  KVASIR_TRY(const std::string space, space_of(*impl_->model, shape, options.salt));
+  return impl_->prefixes->length_of(space, text.first(text.size() - 1));
+}
+
+Result<void> Engine::keep(const Session& session) { return keep_positions(*impl_, session, session.computed()); }
+
+Result<void> Engine::publish(const Session& session) {
+  return keep_positions(*impl_, session, session.computed() / kTilePositions * kTilePositions);
 }
 
 bool Engine::keeps_texts() const { return impl_->prefixes != nullptr; }

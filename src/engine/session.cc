@@ -30,7 +30,7 @@ Result<void> Session::Impl::promise(const LayoutInfo& layout, const CacheShape& 
   const size_t kv = layout.pooled ? 0 : layout.peak_bytes(shape, shape.max_ctx);
   const auto promised = [&](Budget& budget, size_t bytes) {
     auto taken = budget.take(bytes, "sequences", what, hint);
-    while (!taken && memory.pool()->shrink()) taken = budget.take(bytes, "sequences", what, hint);
+    while (!taken && memory.pool()->shrink(bytes)) taken = budget.take(bytes, "sequences", what, hint);
     return taken;
   };
   KVASIR_TRY(share, promised(memory.budget(), session_activation_bytes(net.config(), shape) + kv));
@@ -130,7 +130,7 @@ bool Session::Impl::adopt(const std::shared_ptr<const Layout>& prefix, std::span
   if (!cache->adopt(*prefix, static_cast<int>(text.size()))) return false;
   tokens.assign(text.begin(), text.end());
   reached = std::max(reached, pos());
-  lease = prefix;
+  if (!cache->info().pooled) lease = prefix;  // shared blocks live as long as somebody holds them
   cache->end_step();
   return true;
 }

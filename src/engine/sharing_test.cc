@@ -276,7 +276,7 @@ TEST(Reuse, StaysWithinItsBytesAndGivesWay) {
   }
   const PrefixStats stats = opened.engine().prefix_stats();
   EXPECT_EQ(stats.queries, 30);
-  EXPECT_GT(stats.evictions, 20);
+  EXPECT_GT(stats.evicted_tokens, 20);
   // One that needs all there is gets it.
   const Generation g = alone(opened, {.layout = "dense", .ctx = 150}, tiny::ids(140, 77), greedy_tokens(2));
   EXPECT_EQ(g.tokens.size(), 2u);

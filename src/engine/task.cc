@@ -52,7 +52,6 @@ Result<void> Task::keep(Engine& engine) {
 Generation Task::finish(Engine& engine) {
   Generation g = generator.result();
   if (options->whole_text) (void)engine.keep(*session);  // all that can fail has been done before
-  const ModelInfo& model = engine.model().info();
   g.prompt_tokens = known.prompt_tokens;
   g.cached_tokens = known.cached_tokens;
   g.differs = known.differs;
@@ -62,13 +61,18 @@ Generation Task::finish(Engine& engine) {
   s.keep_ms = known.stats.keep_ms;
   s.ttft_ms += s.reuse_ms;
   s.cache = session->cache_stats();
-  s.weights_bytes = model.weights_bytes;
-  s.weights = weights_mode_name(model.weights_mode);
-  s.threads = engine.threads();
-  s.cpu = engine.cpu();
-  if (options->rss) s.rss = rss_by_owner(model.tokenizer_bytes);
-  s.peak_rss_bytes = peak_rss_bytes();
+  add_run_stats(engine, *options, &s);
   return g;
+}
+
+void add_run_stats(const Engine& engine, const GenerateOptions& options, GenStats* stats) {
+  const ModelInfo& model = engine.model().info();
+  stats->weights_bytes = model.weights_bytes;
+  stats->weights = weights_mode_name(model.weights_mode);
+  stats->threads = engine.threads();
+  stats->cpu = engine.cpu();
+  if (options.rss) stats->rss = rss_by_owner(model.tokenizer_bytes);
+  stats->peak_rss_bytes = peak_rss_bytes();
 }
 
 }  // namespace kvasir

@@ -26,6 +26,9 @@ struct Task {
   Generation finish(Engine& engine);
 };
 
+/// What a generation's statistics say of the model, the engine and the process.
+void add_run_stats(const Engine& engine, const GenerateOptions& options, GenStats* stats);
+
 /// Errors: a prompt after `held` tokens that does not fit a context of `ctx`; an id that the model does not know; no
 /// tokens at all.
 Result<void> check_prompt(const Model& model, std::span<const int> prompt, size_t held, int ctx);

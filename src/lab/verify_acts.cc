@@ -15,10 +15,10 @@
 #include "lab/step_all.h"
 
 namespace kvasir {
-namespace {
 
-// In [0, n), the same on every standard library.
 int below(std::mt19937& random, int n) { return static_cast<int>(random() % static_cast<uint32_t>(n)); }
+
+namespace {
 
 // One text of a run, and its session.
 class Typist {
@@ -216,8 +216,8 @@ Result<void> lookup(const ActRun& run) {
   });
 }
 
-constexpr VerifyAct kActs[] = {{"batch", batch},   {"fork", fork},         {"truncate", truncate},
-                               {"prefix", prefix}, {"snapshot", snapshot}, {"lookup", lookup}};
+constexpr VerifyAct kActs[] = {{"batch", batch},       {"fork", fork},     {"truncate", truncate}, {"prefix", prefix},
+                               {"snapshot", snapshot}, {"lookup", lookup}, {"schedule", schedule}};
 
 }  // namespace
 

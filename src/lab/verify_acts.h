@@ -3,11 +3,12 @@
 #pragma once
 
 #include <functional>
+#include <random>
 #include <span>
 #include <string_view>
 #include <vector>
 
-#include <kvasir/engine.h>
+#include <kvasir/generate.h>
 
 namespace kvasir {
 
@@ -20,11 +21,15 @@ struct KnownText {
 /// Takes the logits that an act computed, at the position that they choose: tokens [0, position) came before.
 using Compare = std::function<void(size_t text, int position, std::span<const float> row)>;
 
+/// Takes what was generated after a text's prompt, all of it or a beginning, with its receipt.
+using CompareGeneration = std::function<Result<void>(size_t text, const Generation& generation)>;
+
 struct ActRun {
   Engine& engine;
   SessionOptions session;
   std::span<const KnownText> texts;
   Compare compare;
+  CompareGeneration compare_generation;
 };
 
 struct VerifyAct {
@@ -33,5 +38,10 @@ struct VerifyAct {
 };
 
 std::span<const VerifyAct> verify_acts();
+
+/// The act of verify_schedule.cc: requests that share a scheduler and too little memory.
+Result<void> schedule(const ActRun& run);
+/// In [0, n), the same on every standard library.
+int below(std::mt19937& random, int n);
 
 }  // namespace kvasir

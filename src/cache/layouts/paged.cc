@@ -75,10 +75,11 @@ class PagedLayout : public Layout {
   int capacity() const override { return static_cast<int>(blocks_.size()) * kBlock; }
   int growths() const override { return growths_; }
   size_t copied_rows() const override { return copied_rows_; }
-  std::vector<std::pair<const void*, size_t>> memory() const override {
-    std::vector<std::pair<const void*, size_t>> parts;
-    for (const BlockPtr& block : blocks_) parts.emplace_back(block.get(), block->bytes());
-    return parts;
+  std::vector<Piece> memory() const override {
+    std::vector<Piece> pieces;
+    pieces.reserve(blocks_.size());
+    for (const BlockPtr& block : blocks_) pieces.push_back({block.get(), block->bytes(), block.holders()});
+    return pieces;
   }
 
  protected:

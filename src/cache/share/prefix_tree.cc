@@ -2,8 +2,26 @@
 #include "cache/share/prefix_tree.h"
 
 #include <algorithm>
+#include <unordered_set>
 
 namespace kvasir {
+namespace {
+
+// What a node takes besides its tokens: itself, its entry in its parent's map, that of the set of leaves.
+constexpr size_t kNodeBytes = 256;
+
+size_t bytes_of(size_t tokens) { return tokens * sizeof(int); }
+
+template <class Children>
+auto* last_used(const Children& children) {
+  return std::max_element(children.begin(), children.end(),
+                          [](const auto& a, const auto& b) { return a.second->used < b.second->used; })
+      ->second.get();
+}
+
+}  // namespace
+
+// ---- finding ------------------------------------------------------------------------------------------------------
 
 PrefixTree::Hit PrefixTree::find(const std::string& space, std::span<const int> tokens) {
   const MutexLock lock(mutex_);
@@ -12,17 +30,47 @@ PrefixTree::Hit PrefixTree::find(const std::string& space, std::span<const int> 
   const auto root = roots_.find(space);
   if (root == roots_.end()) return {};
   const Match found = match(*root->second, tokens);
-  if (found.length == 0) return {};
-  Node* leaf = &split(*found.node, found.length);
-  touch(*leaf);
-  while (leaf->cache == nullptr)
-    leaf = std::max_element(leaf->children.begin(), leaf->children.end(), [](const auto& a, const auto& b) {
-             return a.second->used < b.second->used;
-           })->second.get();
+  Node& node = split(*found.node, found.length);
+  Hit hit{.cache = nullptr, .length = found.length, .next = next_tokens(node)};
+  if (found.length == 0) return hit;
+  const Node* leaf = &node;
+  while (leaf->cache == nullptr) leaf = leaf->latest;
+  hit.cache = leaf->cache;
+  touch(node);
   ++stats_.hits;
   stats_.reused_tokens += found.length;
-  return {leaf->cache, found.length};
+  return hit;
 }
+
+int PrefixTree::length_of(const std::string& space, std::span<const int> tokens) const {
+  const MutexLock lock(mutex_);
+  const auto root = roots_.find(space);
+  return root == roots_.end() ? 0 : match(*root->second, tokens).length;
+}
+
+PrefixTree::Match PrefixTree::match(Node& root, std::span<const int> tokens) {
+  Match at{&root, 0};
+  while (at.length == at.node->depth) {
+    const auto rest = tokens.subspan(static_cast<size_t>(at.length));
+    const auto child = rest.empty() ? at.node->children.end() : at.node->children.find(rest[0]);
+    if (child == at.node->children.end()) break;
+    at.node = child->second.get();
+    const std::vector<int>& edge = at.node->tokens;
+    at.length +=
+        static_cast<int>(std::mismatch(edge.begin(), edge.end(), rest.begin(), rest.end()).first - edge.begin());
+  }
+  return at;
+}
+
+std::vector<int> PrefixTree::next_tokens(const Node& node) {
+  std::vector<int> next;
+  for (const Node* at = node.latest; at != nullptr && next.size() < kNextTokens; at = at->latest)
+    next.insert(next.end(), at->tokens.begin(), at->tokens.end());
+  next.resize(std::min(next.size(), kNextTokens));
+  return next;
+}
+
+// ---- nodes --------------------------------------------------------------------------------------------------------
 
 void PrefixTree::insert(const std::string& space, std::span<const int> tokens, std::shared_ptr<Layout> cache) {
   const MutexLock lock(mutex_);
@@ -38,37 +86,12 @@ void PrefixTree::insert(const std::string& space, std::span<const int> tokens, s
   leaf->parent = &from;
   leaf->tokens.assign(rest.begin(), rest.end());
   leaf->depth = length;
+  stats_.index_bytes += kNodeBytes + bytes_of(rest.size());
   Node& added = *(from.children[rest[0]] = std::move(leaf));
   keep(added, std::move(cache));
   touch(added);
-  while (stats_.bytes > limit_ && evict_one()) {
+  while (stats_.bytes + stats_.index_bytes > limit_ && evict_block(false)) {
   }
-}
-
-bool PrefixTree::give_back() {
-  const MutexLock lock(mutex_);
-  return evict_one();
-}
-
-PrefixStats PrefixTree::stats() const {
-  const MutexLock lock(mutex_);
-  PrefixStats now = stats_;
-  now.entries = leaves_.size();
-  return now;
-}
-
-PrefixTree::Match PrefixTree::match(Node& root, std::span<const int> tokens) const {
-  Match at{&root, 0};
-  while (at.length == at.node->depth) {
-    const auto rest = tokens.subspan(static_cast<size_t>(at.length));
-    const auto child = rest.empty() ? at.node->children.end() : at.node->children.find(rest[0]);
-    if (child == at.node->children.end()) break;
-    at.node = child->second.get();
-    const std::vector<int>& edge = at.node->tokens;
-    at.length +=
-        static_cast<int>(std::mismatch(edge.begin(), edge.end(), rest.begin(), rest.end()).first - edge.begin());
-  }
-  return at;
 }
 
 // The node that ends at `depth`, on the edge that leads to `node`.
@@ -77,15 +100,32 @@ PrefixTree::Node& PrefixTree::split(Node& node, int depth) {
   const auto cut = node.tokens.end() - (node.depth - depth);
   auto upper = std::make_unique<Node>();
   upper->parent = node.parent;
+  upper->latest = &node;
   upper->tokens.assign(node.tokens.begin(), cut);
   upper->depth = depth;
   upper->used = node.used;
+  if (node.parent->latest == &node) node.parent->latest = upper.get();
   std::unique_ptr<Node>& place = node.parent->children[node.tokens[0]];
   node.tokens.erase(node.tokens.begin(), cut);
   node.parent = upper.get();
   upper->children[node.tokens[0]] = std::move(place);
   place = std::move(upper);
+  stats_.index_bytes += kNodeBytes;
   return *place;
+}
+
+// Undoes splits above a node: an edge that leads nowhere else and was used when the node was is one with its own.
+void PrefixTree::join(Node& node) {
+  for (Node* upper = node.parent; upper->parent != nullptr; upper = node.parent) {
+    if (upper->children.size() != 1 || upper->used != node.used) return;
+    const std::unique_ptr<Node> gone = std::move(upper->parent->children[upper->tokens[0]]);
+    std::unique_ptr<Node> self = std::move(gone->children.begin()->second);
+    node.tokens.insert(node.tokens.begin(), gone->tokens.begin(), gone->tokens.end());
+    node.parent = gone->parent;
+    if (node.parent->latest == upper) node.parent->latest = &node;
+    node.parent->children[node.tokens[0]] = std::move(self);
+    stats_.index_bytes -= kNodeBytes;
+  }
 }
 
 // It and what it goes on from are used now.
@@ -95,34 +135,80 @@ void PrefixTree::touch(Node& node) {
     leaves_.erase({node.used, &node});
     leaves_.insert({clock_, &node});
   }
-  for (Node* at = &node; at != nullptr; at = at->parent) at->used = clock_;
+  for (Node* at = &node; at != nullptr; at = at->parent) {
+    at->used = clock_;
+    if (at->parent != nullptr) at->parent->latest = at;
+  }
+  if (node.parent != nullptr) join(node);
 }
 
 void PrefixTree::keep(Node& node, std::shared_ptr<Layout> cache) {
-  for (const auto& [part, bytes] : cache->memory())
-    if (++held_[part] == 1) stats_.bytes += bytes;
+  for (const Layout::Piece& piece : cache->memory())
+    if (++held_[piece.id] == 1) stats_.bytes += piece.bytes;
   node.cache = std::move(cache);
   leaves_.insert({node.used, &node});
 }
 
 std::shared_ptr<Layout> PrefixTree::drop(Node& node) {
   leaves_.erase({node.used, &node});
-  for (const auto& [part, bytes] : node.cache->memory())
-    if (--held_[part] == 0) {
-      stats_.bytes -= bytes;
-      held_.erase(part);
-    }
+  let_go(node.cache->memory());
   return std::exchange(node.cache, nullptr);
 }
 
-bool PrefixTree::evict_one() {
-  for (const auto& [used, leaf] : leaves_)
-    if (leaf->cache.use_count() == 1) {
-      remove(*leaf);
-      ++stats_.evictions;
-      return true;
+void PrefixTree::let_go(std::span<const Layout::Piece> pieces) {
+  for (const Layout::Piece& piece : pieces)
+    if (--held_[piece.id] == 0) {
+      stats_.bytes -= piece.bytes;
+      held_.erase(piece.id);
     }
+}
+
+// ---- giving up ----------------------------------------------------------------------------------------------------
+
+bool PrefixTree::give_back(size_t bytes) {
+  const MutexLock lock(mutex_);
+  const size_t before = stats_.bytes;
+  bool some = false;
+  while (before - stats_.bytes < bytes && evict_block(true)) some = true;
+  return some;
+}
+
+bool PrefixTree::is_spare(const Layout::Piece& piece) const { return piece.holders == held_.at(piece.id); }
+
+size_t PrefixTree::spare_bytes() const {
+  const MutexLock lock(mutex_);
+  std::unordered_set<const void*> counted;
+  size_t bytes = 0;
+  for (const auto& [used, leaf] : leaves_)
+    for (const Layout::Piece& piece : leaf->cache->memory())
+      if (is_spare(piece) && counted.insert(piece.id).second) bytes += piece.bytes;
+  return bytes;
+}
+
+// One block, or what is left of the sequence down to where it parts from others.
+bool PrefixTree::evict_block(bool spare_only) {
+  for (const auto& [used, leaf] : leaves_) {
+    if (leaf->cache.use_count() > 1 || (spare_only && !is_spare(leaf->cache->memory().back()))) continue;
+    const int shorter = (leaf->depth - 1) / kTilePositions * kTilePositions;
+    const int before = leaf->depth - std::max(shorter, leaf->parent->depth);
+    if (shorter > leaf->parent->depth)
+      shorten(*leaf, shorter);
+    else
+      remove(*leaf);
+    stats_.evicted_tokens += before;
+    return true;
+  }
   return false;
+}
+
+void PrefixTree::shorten(Node& leaf, int depth) {
+  const std::vector<Layout::Piece> before = leaf.cache->memory();
+  if (!leaf.cache->truncate(depth)) return remove(leaf);
+  let_go(std::span(before).subspan(leaf.cache->memory().size()));
+  const auto gone = static_cast<size_t>(leaf.depth - depth);
+  leaf.tokens.resize(leaf.tokens.size() - gone);
+  leaf.depth = depth;
+  stats_.index_bytes -= bytes_of(gone);
 }
 
 // What it goes on from is kept, where nothing else goes on from there: it was used later, or is the last to go.
@@ -130,12 +216,25 @@ void PrefixTree::remove(Node& leaf) {
   const std::shared_ptr<Layout> cache = drop(leaf);
   for (Node* gone = &leaf; gone->parent != nullptr;) {
     Node& parent = *gone->parent;
+    stats_.index_bytes -= kNodeBytes + bytes_of(gone->tokens.size());
+    if (parent.latest == gone) parent.latest = nullptr;
     parent.children.erase(gone->tokens[0]);
     gone = &parent;
-    if (!parent.children.empty()) return;
+    if (!parent.children.empty()) {
+      if (parent.latest == nullptr) parent.latest = last_used(parent.children);
+      if (parent.children.size() == 1) join(*parent.latest);
+      return;
+    }
     if (parent.parent != nullptr && cache->truncate(parent.depth)) return keep(parent, cache);
   }
   std::erase_if(roots_, [](const auto& root) { return root.second->children.empty(); });
+}
+
+PrefixStats PrefixTree::stats() const {
+  const MutexLock lock(mutex_);
+  PrefixStats now = stats_;
+  now.entries = leaves_.size();
+  return now;
 }
 
 }  // namespace kvasir

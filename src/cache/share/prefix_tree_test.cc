@@ -14,8 +14,9 @@
 namespace kvasir {
 namespace {
 
-const CacheShape kShape{1, 1, 4, 2000, kv_type_of(codec_f32()), kv_type_of(codec_f32())};
+const CacheShape kShape{1, 1, 512, 2000, kv_type_of(codec_f32()), kv_type_of(codec_f32())};
 const size_t kBlock = 64 * kShape.position_bytes();
+const size_t kIndex = kBlock / 2;  // room for the tree itself, in limits that are told in blocks
 
 class Prefixes : public testing::Test {
  protected:
@@ -28,8 +29,8 @@ class Prefixes : public testing::Test {
     cache->apply(std::move(*cache->plan(static_cast<int>(tokens.size()))));
     for (size_t i = static_cast<size_t>(from.length); i < tokens.size(); ++i) {
       const float x = static_cast<float>(tokens[i]), y = i > 0 ? static_cast<float>(tokens[i - 1]) : -1;
-      const float k[] = {x, x, x, x}, v[] = {y, y, y, y};
-      cache->write(0, static_cast<int>(i), k, v);
+      const std::vector<float> k(512, x), v(512, y);
+      cache->write(0, static_cast<int>(i), k.data(), v.data());
     }
     cache->commit(static_cast<int>(tokens.size()));
     return cache;
@@ -104,7 +105,7 @@ TEST_F(Prefixes, ALongerOneStandsForWhatItBeginsWith) {
 }
 
 TEST_F(Prefixes, WhatWasUsedLongestAgoGoesFirstAndFromItsEnd) {
-  PrefixTree tree(7 * kBlock);
+  PrefixTree tree(7 * kBlock + kIndex);
   const std::vector<int> common = run(128, 10), a = joined(common, run(128, 1000)), b = joined(common, run(128, 5000));
   const std::vector<int> c = run(192, 9000);
   tree.insert("s", a, cache_of(a));
@@ -112,31 +113,31 @@ TEST_F(Prefixes, WhatWasUsedLongestAgoGoesFirstAndFromItsEnd) {
   EXPECT_EQ(tree.stats().bytes, 6 * kBlock);
   EXPECT_EQ(tree.find("s", a).length, 256) << "now b is older";
   tree.insert("s", c, cache_of(c));
-  EXPECT_EQ(tree.stats().evictions, 1);
+  EXPECT_EQ(tree.stats().evicted_tokens, 128);
   EXPECT_EQ(tree.find("s", b).length, 128) << "what a begins with too";
   EXPECT_EQ(tree.find("s", a).length, 256);
   EXPECT_EQ(tree.find("s", c).length, 192);
   EXPECT_EQ(tree.stats().bytes, 7 * kBlock);
   // a is older than c, but what it begins with has been asked for since.
   EXPECT_EQ(tree.find("s", std::span(a).first(128)).length, 128);
-  EXPECT_TRUE(tree.give_back());
+  EXPECT_TRUE(tree.give_back(1));
   EXPECT_EQ(tree.find("s", a).length, 128);
 }
 
 TEST_F(Prefixes, WhatIsHeldIsNotGivenUp) {
-  PrefixTree tree(3 * kBlock);
+  PrefixTree tree(3 * kBlock + kIndex);
   const std::vector<int> a = run(128, 10), b = run(128, 1000), c = run(128, 5000);
   tree.insert("s", a, cache_of(a));
   auto lease = tree.find("s", a);
   tree.insert("s", b, cache_of(b));
   EXPECT_EQ(tree.find("s", b).length, 0) << "it had to go itself";
   EXPECT_EQ(tree.find("s", a).length, 128);
-  EXPECT_FALSE(tree.give_back());
+  EXPECT_FALSE(tree.give_back(1));
   lease = {};
   tree.insert("s", c, cache_of(c));
   EXPECT_EQ(tree.find("s", a).length, 0);
   EXPECT_EQ(tree.find("s", c).length, 128);
-  EXPECT_TRUE(tree.give_back());
+  EXPECT_TRUE(tree.give_back(1));
   EXPECT_EQ(tree.stats().bytes, 0u);
   EXPECT_EQ(pool_->used_bytes(), 0u);
 }
@@ -186,7 +187,7 @@ TEST_F(Prefixes, RandomTextsEqualAList) {
       hit = {};
       ASSERT_EQ(tree.stats().bytes, pool_->used_bytes());
     }
-    while (tree.give_back()) {
+    while (tree.give_back(1)) {
     }
     ASSERT_EQ(tree.stats().bytes, 0u);
     ASSERT_EQ(tree.stats().entries, 0u);
@@ -198,7 +199,7 @@ TEST_F(Prefixes, RandomTextsEqualAList) {
 TEST_F(Prefixes, UnderALimitNothingIsWrong) {
   for (uint32_t seed = 0; seed < 60; ++seed) {
     std::mt19937 random(seed);
-    PrefixTree tree((2 + random() % 8) * kBlock);
+    PrefixTree tree((2 + random() % 8) * kBlock + kIndex);
     std::vector<std::vector<int>> texts;
     std::vector<PrefixTree::Hit> leases;
     for (int i = 0; i < 60; ++i) {
@@ -217,7 +218,7 @@ TEST_F(Prefixes, UnderALimitNothingIsWrong) {
       if (leases.empty()) hit = {};
     }
     leases.clear();
-    while (tree.give_back()) {
+    while (tree.give_back(1)) {
     }
     ASSERT_EQ(pool_->used_bytes(), 0u);
     ASSERT_EQ(tree.stats().bytes, 0u);
@@ -228,7 +229,7 @@ TEST_F(Prefixes, UnderALimitNothingIsWrong) {
 using ThreadsPrefixes = Prefixes;
 
 TEST_F(ThreadsPrefixes, FindInsertAndGiveUpAtOnce) {
-  const auto tree = std::make_shared<PrefixTree>(20 * kBlock);
+  const auto tree = std::make_shared<PrefixTree>(20 * kBlock + kIndex);
   pool_->add_holder(tree);
   std::vector<std::thread> threads;
   for (uint32_t t = 0; t < 4; ++t)
@@ -240,11 +241,11 @@ TEST_F(ThreadsPrefixes, FindInsertAndGiveUpAtOnce) {
         const auto hit = tree->find("s", text);
         ASSERT_TRUE(hit.length == 0 || is_right(hit, text));
         tree->insert("s", text, cache_of(text, hit));
-        if (i % 10 == 0) pool_->shrink();
+        if (i % 10 == 0) pool_->shrink(kBlock);
       }
     });
   for (std::thread& thread : threads) thread.join();
-  while (tree->give_back()) {
+  while (tree->give_back(1)) {
   }
   EXPECT_EQ(pool_->used_bytes(), 0u);
 }

@@ -1,0 +1,164 @@
+// Who gets memory and who gives it up. The oldest never gives up its own, so that there is always one that comes nearer
+// to its end.
+#include <algorithm>
+#include <utility>
+
+#include "sched/order.h"
+#include "sched/scheduler_impl.h"
+
+namespace kvasir {
+
+SessionOptions Scheduler::Impl::session_options(const Sequence& sequence) const {
+  SessionOptions session = options.session;
+  session.salt = sequence.job->request.salt;
+  return session;
+}
+
+// ---- admission ----------------------------------------------------------------------------------------------------
+
+// In order until one does not fit: others that would do not pass it by, or it might wait for ever.
+void Scheduler::Impl::admit() {
+  const auto most = static_cast<size_t>(options.max_sequences);
+  if (running.size() >= most) return;
+  for (Sequence* sequence : waiting_in_order()) {
+    if (running.size() >= most) return;
+    const auto reusable =
+        sequence->job->request.reuse ? engine.reusable(session_options(*sequence), sequence->known()) : Result<int>(0);
+    if (reusable && must_follow(*sequence, *reusable)) continue;
+    auto admitted = reusable ? try_to_admit(*sequence, *reusable) : tl::unexpected(reusable.error());
+    if (!admitted)
+      end(*sequence, std::move(admitted).error());
+    else if (!*admitted)
+      return;
+  }
+}
+
+// A text that goes ahead of an older one of its owner for what is kept of it is counted against that one's patience.
+std::vector<Scheduler::Impl::Sequence*> Scheduler::Impl::waiting_in_order() {
+  std::vector<sched::Waiting> waiting;
+  std::vector<Sequence*> sequences;
+  for (const auto& [id, job] : jobs)
+    for (const auto& sequence : job->choices) {
+      if (sequence->over || sequence->session != nullptr || sequence->waits_for_prompt) continue;
+      const Request& request = job->request;
+      int kept = 0;
+      if (request.reuse) kept = engine.reusable(session_options(*sequence), sequence->known()).value_or(0);
+      waiting.push_back({request.owner, owners.counter(request.owner), request.priority, id, kept, sequence->bypassed});
+      sequences.push_back(sequence.get());
+    }
+  std::vector<Sequence*> order;
+  for (const size_t i : sched::admission_order(waiting)) order.push_back(sequences[i]);
+  return order;
+}
+
+// Somebody computes more of its text right now: it has that when that one publishes it.
+bool Scheduler::Impl::must_follow(const Sequence& sequence, int reusable) const {
+  const Request& request = sequence.job->request;
+  if (!request.reuse || !engine.keeps_texts()) return false;
+  return std::any_of(running.begin(), running.end(), [&](const Sequence* other) {
+    const Request& theirs = other->job->request;
+    return other->is_prefilling() && theirs.reuse && theirs.salt == request.salt &&
+           sched::follows(sequence.known(), reusable, theirs.prompt);
+  });
+}
+
+// False: not now.
+Result<bool> Scheduler::Impl::try_to_admit(Sequence& sequence, int reusable) {
+  KVASIR_TRY(const bool might, has_room(sequence, reusable));
+  if (!might) return false;
+  auto opened = engine.open_session(session_options(sequence));
+  if (!opened && opened.error().kind == Error::no_room && !running.empty()) return false;
+  if (!opened) return tl::unexpected(std::move(opened).error());
+  auto session = std::make_unique<Session>(std::move(*opened));
+  Reuse reused;
+  if (sequence.job->request.reuse) {
+    KVASIR_TRY(reused, engine.reuse(*session, sequence.known()));
+    // What it holds now is not free for others any more, so that the room may have become less.
+    KVASIR_TRY(const bool has, has_room(sequence, reused.tokens));
+    if (!has) return false;
+  }
+  start(sequence, std::move(session), reused);
+  return true;
+}
+
+// Blocks for all known tokens but the first `held`, one more for what is generated, and one for each that runs. One
+// that was preempted twice waits until all that it may become fits. Alone there is always room.
+Result<bool> Scheduler::Impl::has_room(const Sequence& sequence, int held) const {
+  constexpr int kBlockPositions = 64, kPatience = 2;
+  const size_t room = engine.kv_room();
+  if (running.empty() || block == 0 || room == SIZE_MAX) return true;
+  const GenerateOptions& o = sequence.job->request.options;
+  int end = static_cast<int>(sequence.known().size()) + 1;
+  if (sequence.preemptions >= kPatience)
+    end = o.max_tokens < 0 ? ctx : std::max(end, sequence.job->prompt_tokens() + o.max_tokens);
+  KVASIR_TRY(const size_t all, engine.kv_bytes(options.session, std::min(end, ctx)));
+  const size_t has = block * static_cast<size_t>(held / kBlockPositions);
+  const size_t others = block * (running.size() + static_cast<size_t>(sequence.job->left));
+  return all - std::min(all, has) + others <= room;
+}
+
+void Scheduler::Impl::start(Sequence& sequence, std::unique_ptr<Session> session, const Reuse& reused) {
+  Job& job = *sequence.job;
+  sequence.session = std::move(session);
+  if (sequence.age == 0) sequence.age = ++last_age;
+  const auto place =
+      std::find_if(running.begin(), running.end(), [&](const Sequence* other) { return other->age > sequence.age; });
+  running.insert(place, &sequence);
+  if (job.admitted) return;
+  job.admitted = options.clock();
+  job.reused = std::min(reused.tokens, job.prompt_tokens());
+  job.reached = job.reused;
+  stats.reused += job.reused;
+  leave_queue(job);
+  for (const auto& [id, other] : jobs)
+    if (!other->admitted && other->request.owner == job.request.owner && id < job.id &&
+        other->request.priority >= job.request.priority)
+      for (const auto& passed : other->choices) ++passed->bypassed;
+  add_event(sequence, Admitted{.reused = job.reused, .kept_ids = reused.kept_ids});
+}
+
+// ---- preemption ---------------------------------------------------------------------------------------------------
+
+// False: it does not run in this pass, because it had to give up its memory, or because it failed.
+bool Scheduler::Impl::make_room(Sequence& sequence, const Feed& feed) {
+  for (;;) {
+    auto room = engine.make_room(feed);
+    if (room) return true;
+    Sequence* const victim = room.error().kind == Error::no_room ? victim_to_preempt() : nullptr;
+    if (victim == nullptr) {
+      end(sequence, std::move(room).error());
+      return false;
+    }
+    preempt(*victim);
+    if (victim == &sequence) return false;
+  }
+}
+
+// The latest of the owner who has had the most, never the oldest of all. Null: nobody but the oldest is left.
+Scheduler::Impl::Sequence* Scheduler::Impl::victim_to_preempt() const {
+  Sequence* victim = nullptr;
+  double most = 0;
+  for (Sequence* other : running) {
+    if (other == running.front()) continue;
+    const double had = owners.counter(other->job->request.owner);
+    if (victim == nullptr || had >= most) victim = other, most = had;
+  }
+  return victim;
+}
+
+void Scheduler::Impl::preempt(Sequence& sequence) {
+  ++sequence.preemptions;
+  ++stats.preemptions;
+  close(sequence);
+}
+
+// What it computed is kept, as long as the memory is not needed.
+void Scheduler::Impl::close(Sequence& sequence) {
+  if (sequence.session == nullptr) return;
+  if (sequence.job->request.reuse) (void)engine.keep(*sequence.session);  // without it, it is only computed again
+  sequence.session.reset();
+  std::erase(running, &sequence);
+  if (draft != nullptr) draft->forget(&sequence);
+}
+
+}  // namespace kvasir

@@ -1,0 +1,103 @@
+// The scheduler's insides: what waits, what runs, and the steps of a turn. A turn takes what came in, admits, composes
+// a pass, runs it and tells the news.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include <kvasir/scheduler.h>
+
+#include "base/mutex.h"
+#include "sched/compose.h"
+#include "sched/draft.h"
+#include "sched/owners.h"
+#include "sched/pace.h"
+#include "sched/request.h"
+
+namespace kvasir {
+
+struct Scheduler::Impl {
+  using Sequence = sched::Sequence;
+  using Job = sched::Job;
+
+  Engine& engine;
+  SchedulerOptions options;
+  int ctx = 0;
+  size_t capacity = 0;  // bytes of KV that one request alone may take; SIZE_MAX: no limit
+  size_t block = 0;     // bytes of a block of KV; 0: the layout has none, sessions are promised all they may take
+
+  // What other threads bring and read.
+  Mutex mutex;
+  Condition news;
+  std::vector<std::unique_ptr<Job>> inbox KVASIR_GUARDED_BY(mutex);
+  std::vector<std::pair<RequestId, std::optional<int>>> cancels KVASIR_GUARDED_BY(mutex);
+  RequestId last_id KVASIR_GUARDED_BY(mutex) = 0;
+  int queued KVASIR_GUARDED_BY(mutex) = 0;  // requests that were never admitted
+  int64_t queued_tokens KVASIR_GUARDED_BY(mutex) = 0;
+  std::optional<double> drain_until KVASIR_GUARDED_BY(mutex);
+  SchedulerStats told KVASIR_GUARDED_BY(mutex);
+
+  // The engine thread's own.
+  std::map<RequestId, std::unique_ptr<Job>> jobs;
+  std::vector<Sequence*> running;  // by age
+  sched::Owners owners;
+  sched::Pace pace;
+  std::unique_ptr<sched::Draft> draft;  // null: none
+  SchedulerStats stats;
+  uint64_t last_age = 0;
+  std::vector<RequestEvent> events;
+
+  Impl(Engine& e, SchedulerOptions o) : engine(e), options(std::move(o)) {}
+
+  // ---- scheduler.cc: requests come and go
+  Result<void> set_limits();
+  Result<void> check_fits(const Job& job) const;
+  void take_inbox();
+  void cancel(RequestId id, std::optional<int> choice);
+  void expire();
+  bool draining_is_over();
+  void tell(const OnRequestEvents& on_events);
+  void add_event(const Sequence& sequence, std::variant<Admitted, Event, Finished, Error> what);
+  void end(Sequence& sequence, std::variant<Admitted, Event, Finished, Error> last);
+  void fail_all(Job& job, const Error& error);
+  void finish(Sequence& sequence);
+  void leave_queue(const Job& job);
+  void forget_ended();
+
+  // ---- admission.cc: who gets memory, and who gives it up
+  void admit();
+  std::vector<Sequence*> waiting_in_order();
+  bool must_follow(const Sequence& sequence, int reusable) const;
+  Result<bool> try_to_admit(Sequence& sequence, int reusable);
+  Result<bool> has_room(const Sequence& sequence, int held) const;
+  void start(Sequence& sequence, std::unique_ptr<Session> session, const Reuse& reused);
+  SessionOptions session_options(const Sequence& sequence) const;
+  bool make_room(Sequence& sequence, const Feed& feed);
+  Sequence* victim_to_preempt() const;
+  void preempt(Sequence& sequence);
+  void close(Sequence& sequence);
+
+  // ---- turn.cc: one pass
+  struct Part {
+    Sequence* sequence;
+    Feed feed;
+    int from = 0;  // positions that were computed before
+
+    int tokens() const { return feed.session->pos() - from + static_cast<int>(feed.tokens.size()); }
+  };
+  bool turn();
+  std::vector<Part> compose_pass();
+  std::vector<std::vector<int>> guesses(std::span<Sequence* const> all, std::span<const sched::Need> needs);
+  int prompt_room(std::span<const sched::Need> needs) const;
+  void run(std::span<Part> parts);
+  void take(std::span<Part> parts, PassOutput& out);
+  std::vector<Sequence*> fork_choices(Sequence& leader);
+  void take_news(Sequence& sequence, Result<Event> event);
+  void count(const Part& part);
+};
+
+}  // namespace kvasir
