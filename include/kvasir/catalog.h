@@ -13,7 +13,8 @@
 
 namespace kvasir {
 
-/// Where the weights are while a model runs.
+/// Where the weights are while a model runs. Tensors that have to be put together, since their file keeps parts of them
+/// apart, cannot be mapped: `automatic` streams such a model instead, and no engine takes it mapped.
 enum class WeightsMode {
   automatic,  ///< under a budget resident or streamed; else resident where half of the free memory is enough, or mapped
   resident,   ///< read once into memory of the process

@@ -66,6 +66,7 @@ struct Family {
   /// Numbers that "text_config" may leave out, where it leaves out "hidden_size".
   std::span<const std::pair<std::string_view, int64_t>> text_defaults = {};
   std::span<const TensorSplit> splits = {};  ///< tensors of folders that hold several of the table's
+  std::string_view quantization = {};        ///< "quant_method" of folders whose tensors `splits` names
   GgufNames gguf;
   Result<ModelConfig> (*parse_config)(const ConfigView& view);
   TensorTable (*tensor_table)(const ModelConfig& config);

@@ -418,7 +418,7 @@ class Translator {
     tensor.transposed = names_->transposed && tensor.shape.size() == 2;
     const size_t star = hf.find('*'), numbered = part.rfind('.');
     if (star != hf.npos && numbered == part.npos) {
-      KVASIR_TRY(auto parts, split_tensor(tensor, {&hf, 1}, before, ending, where_));
+      KVASIR_TRY(auto parts, split_tensor(tensor, {.name = part, .parts = {&hf, 1}}, before, ending, where_));
       std::move(parts.begin(), parts.end(), std::back_inserter(*to));
       return {};
     }

@@ -2,6 +2,7 @@
 #include "arch/split_tensors.h"
 
 #include <algorithm>
+#include <optional>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -17,7 +18,29 @@ TensorInfo slice(const TensorInfo& tensor, int64_t i, int64_t n) {
   part.stored_name = tensor.name_in_file();
   part.shape.front() /= n;
   part.bytes /= static_cast<uint64_t>(n);
-  part.offset += part.bytes * static_cast<uint64_t>(i);
+  if (!part.scattered) {
+    part.offset += part.bytes * static_cast<uint64_t>(i);
+    return part;
+  }
+  const uint64_t first = part.bytes / part.scattered->bytes * static_cast<uint64_t>(i);
+  part.offset += first * part.scattered->step;
+  part.scattered->scales += first * part.scattered->scales_step;
+  return part;
+}
+
+// Rows i, i + n, i + 2n, ... of the slowest dimension.
+TensorInfo every_nth(const TensorInfo& tensor, int64_t i, int64_t n) {
+  TensorInfo part = tensor;
+  part.stored_name = tensor.name_in_file();
+  const uint64_t row = tensor.bytes / static_cast<uint64_t>(tensor.shape.front());
+  if (!part.scattered) part.scattered = ScatteredRows{.bytes = row, .step = row};
+  ScatteredRows& rows = *part.scattered;
+  part.offset += rows.step * static_cast<uint64_t>(i);
+  rows.scales += rows.scales_step * static_cast<uint64_t>(i);
+  rows.step *= static_cast<uint64_t>(n);
+  rows.scales_step *= static_cast<uint64_t>(n);
+  part.shape.front() /= n;
+  part.bytes /= static_cast<uint64_t>(n);
   return part;
 }
 
@@ -27,15 +50,111 @@ std::string numbered(std::string_view name, int64_t expert) {
   return fmt::format("{}{}{}", name.substr(0, star), expert, name.substr(star + 1));
 }
 
+/// What stands around a part of a name.
+struct Around {
+  std::string_view before, after;
+};
+
+// Nothing where `name` does not end in `part`, or in `part` and ".weight" or the like.
+std::optional<Around> around(std::string_view name, std::string_view part) {
+  const size_t at = part.empty() ? name.npos : name.rfind(part);
+  if (at == name.npos) return std::nullopt;
+  const std::string_view after = name.substr(at + part.size());
+  if (!after.empty() && after.front() != '.') return std::nullopt;
+  return Around{name.substr(0, at), after};
+}
+
+std::string name_around(const Around& around, std::string_view part) {
+  return std::string(around.before).append(part).append(around.after);
+}
+
+tl::unexpected<Error> refuse_lone(const TensorInfo& tensor, std::string_view missing, const std::string& where) {
+  return fail(Error::damaged,
+              fmt::format("tensor {} is there without {}", in_quotes(tensor.name_in_file()), in_quotes(missing)), where,
+              "a complete checkpoint of this architecture");
+}
+
+// MXFP4 whose codes and scales are two tensors, as one.
+Result<TensorInfo> join_planes(const TensorInfo& codes, const TensorInfo& scales, const std::string& where) {
+  constexpr std::string_view kBytes = "U8";
+  const Codec& codec = *find_codec("mxfp4");
+  std::vector<int64_t> wanted = scales.shape;
+  wanted.push_back(codec.block_bytes - 1);
+  const bool some = std::ranges::all_of(wanted, [](int64_t dim) { return dim > 0; });
+  if (codes.dtype != kBytes || scales.dtype != kBytes || scales.shape.size() < 2 || codes.shape != wanted || !some)
+    return fail(Error::damaged,
+                fmt::format("tensor {} of {} [{}] does not hold blocks of MXFP4 whose scales are {} of {} [{}]",
+                            in_quotes(codes.name_in_file()), codes.dtype, fmt::join(codes.shape, ", "),
+                            in_quotes(scales.name_in_file()), scales.dtype, fmt::join(scales.shape, ", ")),
+                where, "a complete checkpoint of this architecture");
+  const auto blocks = static_cast<uint64_t>(scales.shape.back()), block = static_cast<uint64_t>(codec.block_bytes);
+  TensorInfo joined = codes;
+  joined.codec = &codec;
+  joined.dtype = codec.file_name;
+  joined.shape = scales.shape;
+  joined.shape.back() *= codec.block_elems;
+  joined.bytes = codes.bytes + scales.bytes;
+  joined.scattered = ScatteredRows{.bytes = blocks * block,
+                                   .step = blocks * (block - 1),
+                                   .scales_file = scales.file,
+                                   .scales = scales.offset,
+                                   .scales_step = blocks};
+  return joined;
+}
+
+// The parts of one tensor of `dir`.
+Result<std::vector<TensorInfo>> parts_of(const TensorInfo& tensor, const TensorSplit& split, const Around& name,
+                                         const TensorDir& dir, const std::string& where) {
+  if (!split.refused.empty())
+    return fail(Error::unsupported, fmt::format("tensor {}: {}", in_quotes(tensor.name_in_file()), split.refused),
+                where, "the model as it was published, or as GGUF");
+  const std::string_view after = name.after.empty() ? split.ending : name.after;
+  if (split.scales.empty()) return split_tensor(tensor, split, name.before, after, where);
+  const std::string other = name_around(name, split.scales);
+  const TensorInfo* scales = dir.find(other);
+  if (scales == nullptr) return refuse_lone(tensor, other, where);
+  KVASIR_TRY(const TensorInfo joined, join_planes(tensor, *scales, where));
+  return split_tensor(joined, split, name.before, after, where);
+}
+
+// Whether it is read together with the tensor that it scales. Errors: there is none.
+Result<bool> is_scales(const TensorInfo& tensor, std::span<const TensorSplit> splits, const TensorDir& dir,
+                       const std::string& where) {
+  for (const TensorSplit& split : splits) {
+    const auto name = around(tensor.name, split.scales);
+    if (!name) continue;
+    const std::string codes = name_around(*name, split.name);
+    if (dir.find(codes) == nullptr) return refuse_lone(tensor, codes, where);
+    return true;
+  }
+  return false;
+}
+
+Result<void> append_parts(const TensorInfo& tensor, std::span<const TensorSplit> splits, const TensorDir& dir,
+                          const std::string& where, std::vector<TensorInfo>* to) {
+  for (const TensorSplit& split : splits) {
+    const auto name = around(tensor.name, split.name);
+    if (!name) continue;
+    KVASIR_TRY(auto parts, parts_of(tensor, split, *name, dir, where));
+    std::move(parts.begin(), parts.end(), std::back_inserter(*to));
+    return {};
+  }
+  KVASIR_TRY(const bool scales, is_scales(tensor, splits, dir, where));
+  if (!scales) to->push_back(tensor);
+  return {};
+}
+
 }  // namespace
 
-Result<std::vector<TensorInfo>> split_tensor(const TensorInfo& tensor, std::span<const std::string_view> parts,
+Result<std::vector<TensorInfo>> split_tensor(const TensorInfo& tensor, const TensorSplit& split,
                                              std::string_view before, std::string_view after,
                                              const std::string& where) {
+  const std::span<const std::string_view> parts = split.parts;
   const bool by_expert = parts.front().find('*') != std::string_view::npos;
   const auto n = static_cast<int64_t>(parts.size());
   const size_t rank = tensor.shape.size(), rows = by_expert ? 1 : 0;
-  if (rank <= rows || tensor.shape[rows] % n != 0 || tensor.shape.front() < 1)
+  const bool even = rank > rows && tensor.shape[rows] % n == 0 && tensor.shape.front() > 0;
+  if (!even || (split.by_turns && tensor.shape[rows] == 0))
     return fail(Error::damaged,
                 fmt::format("tensor {} of shape [{}] does not hold {} equal parts", in_quotes(tensor.name_in_file()),
                             fmt::join(tensor.shape, ", "), n),
@@ -46,7 +165,7 @@ Result<std::vector<TensorInfo>> split_tensor(const TensorInfo& tensor, std::span
     TensorInfo whole = by_expert ? slice(tensor, e, experts) : tensor;
     if (by_expert) whole.shape.erase(whole.shape.begin());
     for (int64_t i = 0; i < n; ++i) {
-      TensorInfo& part = all.emplace_back(slice(whole, i, n));
+      TensorInfo& part = all.emplace_back(split.by_turns ? every_nth(whole, i, n) : slice(whole, i, n));
       part.name = fmt::format("{}{}{}", before, numbered(parts[static_cast<size_t>(i)], e), after);
     }
   }
@@ -56,26 +175,7 @@ Result<std::vector<TensorInfo>> split_tensor(const TensorInfo& tensor, std::span
 Result<void> split_tensors(std::span<const TensorSplit> splits, TensorDir* dir, const std::string& where) {
   if (splits.empty()) return {};
   std::vector<TensorInfo> tensors;
-  for (TensorInfo& tensor : dir->tensors) {
-    const TensorSplit* found = nullptr;
-    size_t at = 0;
-    for (const TensorSplit& split : splits) {
-      at = tensor.name.rfind(split.name);
-      const size_t end = at == std::string::npos ? 0 : at + split.name.size();
-      if (end == 0 || (end != tensor.name.size() && tensor.name[end] != '.')) continue;
-      found = &split;
-      break;
-    }
-    if (found == nullptr) {
-      tensors.push_back(std::move(tensor));
-      continue;
-    }
-    const std::string_view name = tensor.name;
-    std::string_view after = name.substr(at + found->name.size());
-    if (after.empty()) after = ".weight";  // parameters that transformers keeps without a module
-    KVASIR_TRY(auto parts, split_tensor(tensor, found->parts, name.substr(0, at), after, where));
-    std::move(parts.begin(), parts.end(), std::back_inserter(tensors));
-  }
+  for (const TensorInfo& tensor : dir->tensors) KVASIR_CHECK(append_parts(tensor, splits, *dir, where, &tensors));
   dir->tensors = std::move(tensors);
   return sort_tensors(dir->tensors, where);
 }

@@ -38,8 +38,8 @@ struct KeyRule {
 const KeyRule* find_rule(std::span<const KeyRule> rules, std::string_view name);
 
 /// Keys of `file`, a config.json, after everything was read. A key that no table has is listed and noted. Errors: a key
-/// that changes results, a quantisation.
-Result<std::vector<Ignored>> unused_config_keys(const ConfigView& file);
+/// that changes results, a quantisation other than `known`.
+Result<std::vector<Ignored>> unused_config_keys(const ConfigView& file, std::string_view known = {});
 /// Keys of a generation_config.json. None is refused: they change which tokens are chosen, not the logits.
 std::vector<Ignored> unused_generation_keys(const ConfigView& file);
 

@@ -105,6 +105,7 @@ constexpr KeyRule kConfigRules[] = {
     {"decoder_start_token_id", KeyUse::harmless, kUnused},
 
     {"n_ctx", KeyUse::harmless, kLimit},
+    {"initial_context_length", KeyUse::harmless, "a second name of the original context's length"},
     {"seq_length", KeyUse::harmless, kLimit},
     {"seq_len", KeyUse::harmless, kLimit},
     {"max_sequence_length", KeyUse::harmless, kLimit},
@@ -167,6 +168,8 @@ constexpr KeyRule kConfigRules[] = {
     {"embd_layer", KeyUse::harmless, kMedia},
     {"ignore_index", KeyUse::harmless, kTraining},
 
+    {"quantization_config.modules_to_not_convert", KeyUse::harmless, "the tensors have types of their own"},
+    {"quantization_config.dequantize", KeyUse::harmless, kSpeed},
     {"compression_config", KeyUse::refused, "quantised weights"},
     {"moe_capacity", KeyUse::harmless, kTraining},
     {"moe_use_aux_free", KeyUse::harmless, "the bias of the choice is there where the file has it"},
@@ -308,15 +311,21 @@ std::string canonical_key(std::string_view path) {
   return std::string(kOld).append(path);
 }
 
-// Names the method: "awq", "gptq", "fp8", ...
-tl::unexpected<Error> refuse_quantization(const ConfigView& file, const std::string& path) {
-  std::string method = "unnamed";
-  auto holder = path.starts_with("text_config.") ? file.object("text_config") : std::optional(file);
-  if (const auto config = holder ? holder->object("quantization_config") : std::nullopt)
-    method = config->get_string_or("quant_method", method).value_or(method);
-  return fail(Error::unsupported,
-              fmt::format("quantised weights ({}: {}) are not supported", in_quotes(path), in_quotes(method)),
-              file.where(), "the model in f32, f16 or bf16, or as GGUF");
+// Opens a quantisation of the known method, so that its keys are looked at one by one. Errors: another one, by its
+// method: "awq", "gptq", "fp8", ...
+Result<void> open_quantization(const ConfigView& file, std::string_view known) {
+  for (const std::string& path : file.unread()) {
+    if (canonical_key(path) != "quantization_config") continue;
+    std::string method = "unnamed";
+    auto holder = path.starts_with("text_config.") ? file.object("text_config") : std::optional(file);
+    if (const auto config = holder ? holder->object("quantization_config") : std::nullopt)
+      method = config->get_string_or("quant_method", method).value_or(method);
+    if (!known.empty() && method == known) continue;
+    return fail(Error::unsupported,
+                fmt::format("quantised weights ({}: {}) are not supported", in_quotes(path), in_quotes(method)),
+                file.where(), "the model in f32, f16 or bf16, or as GGUF");
+  }
+  return {};
 }
 
 std::string name_in(const ConfigView& file, const std::string& path) {
@@ -335,11 +344,11 @@ const KeyRule* find_rule(std::span<const KeyRule> rules, std::string_view name) 
   return it == rules.end() ? nullptr : &*it;
 }
 
-Result<std::vector<Ignored>> unused_config_keys(const ConfigView& file) {
+Result<std::vector<Ignored>> unused_config_keys(const ConfigView& file, std::string_view known) {
+  KVASIR_CHECK(open_quantization(file, known));
   std::vector<Ignored> ignored;
   for (const std::string& path : file.unread()) {
     const std::string key = canonical_key(path);
-    if (key == "quantization_config") return refuse_quantization(file, path);
     const KeyRule* rule = find_rule(kConfigRules, key);
     if (rule == nullptr) {
       ignored.push_back({name_in(file, path), "not known to Kvasir", true});

@@ -85,8 +85,9 @@ std::vector<const TensorSpec*> specs_of(const TensorTable& table) {
 // Files of a tied model may hold the head all the same. It is the embedding again, or the file contradicts itself.
 Result<bool> repeats_embedding(const TensorInfo& tensor, const TensorInfo& head, const TensorDir& dir,
                                const std::string& where) {
-  const bool same =
-      tensor.dtype == head.dtype && tensor.shape == head.shape && std::ranges::equal(dir.data(tensor), dir.data(head));
+  const bool plain = !tensor.scattered && !head.scattered;
+  const bool same = plain && tensor.dtype == head.dtype && tensor.shape == head.shape &&
+                    std::ranges::equal(dir.data(tensor), dir.data(head));
   if (same) return true;
   return fail(Error::damaged,
               fmt::format("the head is tied to the embedding (\"tie_word_embeddings\"), and {} is another one",

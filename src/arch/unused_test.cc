@@ -56,6 +56,20 @@ TEST(Unused, TheLanguageModelsKeysAreFoundWhereverTheyStand) {
   EXPECT_THAT(of(R"({"text_config":{"quantization_config":{"quant_method":"fp8"}}})"), HasSubstr("\"fp8\""));
 }
 
+TEST(Unused, AQuantisationIsReadWhereItIsKnown) {
+  const std::string json =
+      R"({"quantization_config":{"quant_method":"mxfp4","modules_to_not_convert":["lm_head"],"new_key":1}})";
+  EXPECT_THAT(message_of(unused_config_keys(view_of(json))), HasSubstr("\"mxfp4\""));
+  EXPECT_THAT(message_of(unused_config_keys(view_of(json), "fp8")), HasSubstr("\"mxfp4\""));
+  const auto listed = unused_config_keys(view_of(json), "mxfp4");
+  ASSERT_TRUE(listed) << message_of(listed);
+  ASSERT_EQ(listed->size(), 2u);
+  EXPECT_EQ((*listed)[0].name, "config.json: quantization_config.modules_to_not_convert");
+  EXPECT_FALSE((*listed)[0].noted);
+  EXPECT_EQ((*listed)[1].name, "config.json: quantization_config.new_key");
+  EXPECT_TRUE((*listed)[1].noted) << "a key that nobody knows";
+}
+
 // Keys of other programs, which mean nothing to transformers either, are noted.
 TEST(Unused, RealConfigsHoldNoKeyThatIsNotKnown) {
   const auto folder = tiny::outside_data() / "hf-configs";

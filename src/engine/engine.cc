@@ -24,6 +24,7 @@ Result<std::unique_ptr<Engine>> Engine::create(std::shared_ptr<const Model> mode
                 "EngineOptions::prefill_chunk", "1 or more");
   auto impl = std::make_unique<Impl>();
   impl->network = model->impl().network.get();
+  KVASIR_CHECK(impl->network->source().check());
   impl->model = std::move(model);
   SharedMemory& memory = impl->model->impl().memory;
   if (options.prefix_ram > 0) impl->prefixes = memory.prefixes(options.prefix_ram);

@@ -34,10 +34,12 @@ Result<std::shared_ptr<const Tokenizer>> tokenizer_for(const fs::path& path, int
   return tokenizer;
 }
 
-WeightsMode choose_mode(WeightsMode asked, size_t bytes, const Budget& budget) {
+WeightsMode choose_mode(WeightsMode asked, const TensorDir& dir, size_t bytes, const Budget& budget) {
   if (asked != WeightsMode::automatic) return asked;
   if (budget.limited()) return budgeted_mode(bytes_in_memory(WeightsMode::resident, bytes, 0), budget.left());
-  return bytes <= available_memory_bytes() / 2 ? WeightsMode::resident : WeightsMode::mapped;
+  if (bytes <= available_memory_bytes() / 2) return WeightsMode::resident;
+  const bool scattered = std::ranges::any_of(dir.tensors, [](const TensorInfo& t) { return t.scattered.has_value(); });
+  return scattered ? WeightsMode::streamed : WeightsMode::mapped;
 }
 
 // Elements of the matrices of all layers that a token is multiplied with.
@@ -181,7 +183,7 @@ Result<std::shared_ptr<const Model>> Model::open(const std::string& name_or_path
 Result<void> Model::Impl::load_weights(const Family& family, const ModelConfig& config,
                                        std::shared_ptr<const TensorDir> dir, const ModelOptions& options) {
   const size_t whole = tensor_bytes(*dir);
-  const WeightsMode mode = choose_mode(options.weights, whole, memory.budget());
+  const WeightsMode mode = choose_mode(options.weights, *dir, whole, memory.budget());
   const bool streamed = mode == WeightsMode::streamed;
   if (!streamed)
     KVASIR_CHECK(take(bytes_in_memory(mode, whole, 0), "weights",

@@ -129,7 +129,7 @@ Result<ModelDescription> describe_model(const ModelFiles& files, const std::stri
     append(unused_generation_keys(*files.generation), &d.ignored);
   }
   if (files.config_file) {
-    KVASIR_TRY(auto keys, unused_config_keys(*files.config_file));
+    KVASIR_TRY(auto keys, unused_config_keys(*files.config_file, d.family->quantization));
     append(std::move(keys), &d.ignored);
   }
   if (files.tensors.tensors.empty()) return d;

@@ -2,6 +2,7 @@
 #include "format/streamed_weights.h"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include <fmt/format.h>
@@ -14,6 +15,8 @@ namespace {
 // Parts that lie so near to one another in their file are read in one go, with what is between them.
 constexpr uint64_t kNear = 16 << 10;
 
+constexpr size_t kJoinAlign = 64;  // of what lies in one piece
+
 constexpr size_t whole_blocks(size_t n) {
   return (n + BackgroundReader::kAlign - 1) / BackgroundReader::kAlign * BackgroundReader::kAlign;
 }
@@ -22,27 +25,45 @@ constexpr size_t whole_blocks(size_t n) {
 
 // An extent starts as far into a block of the slot as it does in a block of the file, so that whole blocks can be read
 // past the page cache.
-StreamedWeights::Placement StreamedWeights::place(const TensorDir& dir, const std::vector<TensorPart>& group) {
-  Placement placement;
-  placement.parts.resize(group.size());
-  std::vector<size_t> order;
-  for (size_t i = 0; i < group.size(); ++i)
-    if (group[i].tensor != nullptr) order.push_back(i);
-  const auto start = [&](size_t i) { return group[i].tensor->offset + group[i].begin; };
-  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-    return std::pair(group[a].tensor->file, start(a)) < std::pair(group[b].tensor->file, start(b));
+void StreamedWeights::place_pieces(const TensorDir& dir, Placement& placement) {
+  std::vector<std::pair<FilePiece, size_t*>> order;
+  for (Part& part : placement.parts)
+    for (size_t i = 0; i < part.pieces.size(); ++i)
+      if (part.pieces[i].bytes > 0) order.emplace_back(part.pieces[i], &part.at[i]);
+  std::sort(order.begin(), order.end(), [](const auto& a, const auto& b) {
+    return std::pair(a.first.file, a.first.offset) < std::pair(b.first.file, b.first.offset);
   });
-  for (const size_t i : order) {
-    const MappedFile* file = dir.files[static_cast<size_t>(group[i].tensor->file)].get();
+  for (const auto& [piece, at] : order) {
+    const MappedFile* file = dir.files[static_cast<size_t>(piece.file)].get();
     Extent* last = placement.extents.empty() ? nullptr : &placement.extents.back();
-    if (last == nullptr || last->file != file || start(i) > last->offset + last->bytes + kNear) {
-      placement.extents.push_back({file, start(i), 0, placement.bytes + start(i) % BackgroundReader::kAlign});
+    if (last == nullptr || last->file != file || piece.offset > last->offset + last->bytes + kNear) {
+      placement.extents.push_back({file, piece.offset, 0, placement.bytes + piece.offset % BackgroundReader::kAlign});
       last = &placement.extents.back();
     }
-    placement.parts[i] = last->at + (start(i) - last->offset);
-    last->bytes = std::max<size_t>(last->bytes, start(i) + group[i].bytes - last->offset);
+    *at = last->at + (piece.offset - last->offset);
+    last->bytes = std::max<size_t>(last->bytes, piece.offset + piece.bytes - last->offset);
     placement.bytes = whole_blocks(last->at + last->bytes);
   }
+}
+
+// Put together, scattered tensors come last, one after the other: their blocks of odd sizes cannot be aligned anyway.
+StreamedWeights::Placement StreamedWeights::place(const TensorDir& dir, const std::vector<TensorPart>& group) {
+  Placement placement;
+  for (const TensorPart& part : group) {
+    Part& placed = placement.parts.emplace_back();
+    if (part.tensor == nullptr) continue;
+    placed.pieces = pieces_of(*part.tensor, part.begin, part.bytes);
+    placement.scattered |= part.tensor->scattered.has_value();
+  }
+  place_pieces(dir, placement);
+  if (!placement.scattered) return placement;
+  for (const bool scattered : {false, true})
+    for (size_t i = 0; i < group.size(); ++i) {
+      if (group[i].tensor == nullptr || group[i].tensor->scattered.has_value() != scattered) continue;
+      if (!scattered) placement.joined_bytes = (placement.joined_bytes + kJoinAlign - 1) / kJoinAlign * kJoinAlign;
+      placement.parts[i].joined = placement.joined_bytes;
+      placement.joined_bytes += group[i].bytes;
+    }
   return placement;
 }
 
@@ -55,7 +76,8 @@ Result<std::unique_ptr<WeightSource>> StreamedWeights::open(std::shared_ptr<cons
                                                             size_t total, BackgroundReader::Options options) {
   std::unique_ptr<StreamedWeights> source(new StreamedWeights(std::move(dir), std::move(use), total));
   size_t largest = 0;
-  for (const Placement& placement : source->placements_) largest = std::max(largest, placement.bytes);
+  for (const Placement& placement : source->placements_)
+    largest = std::max({largest, placement.bytes, placement.joined_bytes});
   for (Slot& slot : source->slots_) {
     KVASIR_TRY(slot.memory, Buffer::allocate(largest, Owner::weights, true));
   }
@@ -79,9 +101,10 @@ void StreamedWeights::start(Slot& slot, int group) {
   const auto& parts = use_.groups[static_cast<size_t>(group)];
   reading_ = &slot;
   slot.group = group;
+  slot.joined = !placement.scattered;
   slot.pointers.clear();
   for (size_t i = 0; i < parts.size(); ++i)
-    slot.pointers.push_back(parts[i].tensor != nullptr ? slot.memory.data() + placement.parts[i] : nullptr);
+    slot.pointers.push_back(parts[i].tensor != nullptr ? slot.memory.data() + placement.parts[i].at[0] : nullptr);
   std::vector<FileRead> reads;
   for (const Extent& extent : placement.extents)
     reads.push_back({extent.file, extent.offset, extent.bytes, slot.memory.data() + extent.at});
@@ -94,12 +117,39 @@ void StreamedWeights::cancel() { std::exchange(reading_, nullptr)->group = -1; }
 
 // The group's tensor at this offset of the file, or the one before.
 std::string StreamedWeights::tensor_at(int group, const Extent& extent, uint64_t offset) const {
-  const TensorInfo* found = nullptr;
-  for (const TensorPart& part : use_.groups[static_cast<size_t>(group)])
-    if (part.tensor != nullptr && dir_->files[static_cast<size_t>(part.tensor->file)].get() == extent.file &&
-        part.tensor->offset <= offset && (found == nullptr || part.tensor->offset > found->offset))
-      found = part.tensor;
-  return found != nullptr ? found->name : "";
+  const auto& tensors = use_.groups[static_cast<size_t>(group)];
+  const auto& parts = placements_[static_cast<size_t>(group)].parts;
+  std::string found;
+  uint64_t nearest = 0;
+  for (size_t i = 0; i < parts.size(); ++i)
+    for (const FilePiece& piece : parts[i].pieces) {
+      if (piece.bytes == 0 || dir_->files[static_cast<size_t>(piece.file)].get() != extent.file) continue;
+      if (piece.offset > offset || (!found.empty() && piece.offset <= nearest)) continue;
+      nearest = piece.offset;
+      found = tensors[i].tensor->name;
+    }
+  return found;
+}
+
+// Puts the group of `from` together in `to`. What was read is of no use any more.
+void StreamedWeights::join(Slot& from, Slot& to, ThreadPool& pool) const {
+  const auto& tensors = use_.groups[static_cast<size_t>(from.group)];
+  const Placement& placement = placements_[static_cast<size_t>(from.group)];
+  to.pointers.assign(tensors.size(), nullptr);
+  pool.run(static_cast<int>(tensors.size()), [&](int i, int) {
+    const TensorPart& tensor = tensors[static_cast<size_t>(i)];
+    const Part& part = placement.parts[static_cast<size_t>(i)];
+    if (tensor.tensor == nullptr) return;
+    std::byte* const at = to.memory.data() + part.joined;
+    const std::byte *const rows = from.memory.data() + part.at[0], *const scales = from.memory.data() + part.at[1];
+    to.pointers[static_cast<size_t>(i)] = at;
+    if (tensor.tensor->scattered)
+      assemble(*tensor.tensor, tensor.begin, rows, scales, {at, tensor.bytes});
+    else
+      std::memcpy(at, rows, tensor.bytes);
+  });
+  to.group = std::exchange(from.group, -1);
+  to.joined = true;
 }
 
 // Waits for the read that is under way; afterwards the slot has its group, or nothing of use.
@@ -125,10 +175,16 @@ Result<std::span<const std::byte* const>> StreamedWeights::acquire(int group, in
     start(*slot, group);
   }
   if (reading_ == slot) KVASIR_CHECK(finish(pool));
+  if (!slot->joined) {
+    if (reading_ != nullptr) (void)finish(pool);
+    if (other(*slot).held) return fail(Error::internal, "a weight group is held already", "streamed weights");
+    join(*slot, other(*slot), pool);
+    slot = &other(*slot);
+  }
   slot->held = true;
-  Slot& other = slot == &slots_[0] ? slots_[1] : slots_[0];
-  if (next >= 0 && next < groups() && slot_of(next) == nullptr && !other.held && reading_ == nullptr) {
-    start(other, next);
+  Slot& free = other(*slot);
+  if (next >= 0 && next < groups() && slot_of(next) == nullptr && !free.held && reading_ == nullptr) {
+    start(free, next);
     if (reader_->idle()) cancel();
   }
   return std::span<const std::byte* const>(slot->pointers);

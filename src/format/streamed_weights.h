@@ -1,4 +1,5 @@
-// Weights that are read again in every pass: two slots of memory, one in use while the other is filled.
+// Weights that are read again in every pass: two slots of memory, one in use while the other is filled. Scattered
+// tensors are put together from the slot that was filled into the other one.
 #pragma once
 
 #include <array>
@@ -9,6 +10,7 @@
 
 #include "base/buffer.h"
 #include "format/background_reader.h"
+#include "format/scattered_rows.h"
 #include "format/weight_source.h"
 
 namespace kvasir {
@@ -36,25 +38,36 @@ class StreamedWeights final : public WeightSource {
     uint64_t offset;
     size_t bytes, at;
   };
-  // How a group lies in a slot.
+  // A part of a group and its pieces.
+  struct Part {
+    std::array<FilePiece, 2> pieces;
+    std::array<size_t, 2> at = {};  // where each piece is
+    size_t joined = 0;              // where the part is once the group is put together
+  };
+  // How a group lies in a slot as it is read and, where it has scattered tensors, once it is put together.
   struct Placement {
     std::vector<Extent> extents;
-    std::vector<size_t> parts;  // where each one is; of an absent one: anything
-    size_t bytes = 0;
+    std::vector<Part> parts;  // of an absent one: without bytes
+    size_t bytes = 0, joined_bytes = 0;
+    bool scattered = false;
   };
   struct Slot {
     Buffer memory;
-    int group = -1;  // what is there, or being read; -1: nothing of use
+    int group = -1;       // what is there, or being read; -1: nothing of use
+    bool joined = false;  // put together, or nothing had to be
     bool held = false;
     std::vector<const std::byte*> pointers;
   };
 
   StreamedWeights(std::shared_ptr<const TensorDir> dir, WeightUse use, size_t total);
   static Placement place(const TensorDir& dir, const std::vector<TensorPart>& group);
+  static void place_pieces(const TensorDir& dir, Placement& placement);
   std::string tensor_at(int group, const Extent& extent, uint64_t offset) const;
   void start(Slot& slot, int group);
   void cancel();
   Slot* slot_of(int group);
+  Slot& other(const Slot& slot) { return &slot == &slots_[0] ? slots_[1] : slots_[0]; }
+  void join(Slot& from, Slot& to, ThreadPool& pool) const;
   Result<void> finish(ThreadPool& pool);
 
   std::shared_ptr<const TensorDir> dir_;

@@ -1,9 +1,11 @@
 // Named tensors inside mapped files: where each one lies. Reading a format fills a TensorDir; no format lives here.
 #pragma once
 
+#include <cassert>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -13,6 +15,17 @@
 #include "format/mapped_file.h"
 
 namespace kvasir {
+
+/// Where the rows of a tensor are whose bytes do not lie in one piece: it is put together when it is read
+/// (format/scattered_rows.h). The first row is at TensorInfo::offset.
+struct ScatteredRows {
+  uint64_t bytes = 0;  ///< of a row, put together
+  uint64_t step = 0;   ///< bytes in the file from one row to the next
+  /// MXFP4 as two planes. `step` is then of the codes: 16 bytes a block, neighbours in one byte. These are of the
+  /// scales: a byte a block. -1: a row is stored as it is.
+  int scales_file = -1;
+  uint64_t scales = 0, scales_step = 0;
+};
 
 /// One tensor as the file declares it; the reader has checked that it lies inside the file.
 struct TensorInfo {
@@ -32,6 +45,7 @@ struct TensorInfo {
   /// By a converter that does what GGUF asks for: gains that Hugging Face stores less one are whole, and rows of q, k
   /// and v that it stores head by head are in order.
   bool converted = false;
+  std::optional<ScatteredRows> scattered = {};  ///< `bytes` are of all rows, put together
 
   /// The name by which a user finds it in the file.
   const std::string& name_in_file() const { return stored_name.empty() ? name : stored_name; }
@@ -51,8 +65,9 @@ struct TensorDir {
 
   /// nullptr when there is no such tensor.
   const TensorInfo* find(std::string_view name) const;
-  /// The tensor's bytes in the mapping, possibly unaligned.
+  /// The tensor's bytes in the mapping, possibly unaligned. Requires: it is not scattered.
   std::span<const std::byte> data(const TensorInfo& tensor) const {
+    assert(!tensor.scattered);
     return files[static_cast<size_t>(tensor.file)]->bytes().subspan(tensor.offset, tensor.bytes);
   }
 };

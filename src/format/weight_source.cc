@@ -12,6 +12,7 @@
 
 #include "base/buffer.h"
 #include "base/quote.h"
+#include "format/scattered_rows.h"
 #include "format/streamed_weights.h"
 
 namespace kvasir {
@@ -53,13 +54,13 @@ class FixedSource : public WeightSource {
   int groups() const override { return static_cast<int>(pointers_.size()); }
 
  protected:
-  /// Asks `resolve` for each tensor's address, groups in order.
+  /// Asks `resolve` for the address of each part, groups in order.
   template <class Resolve>
   void resolve_all(const WeightUse& use, Resolve resolve) {
     for (const auto& group : use.groups) {
       auto& out = pointers_.emplace_back();
       for (const TensorPart& part : group)
-        out.push_back(part.tensor == nullptr ? nullptr : resolve(*part.tensor) + part.begin);
+        out.push_back(part.tensor == nullptr ? nullptr : resolve(*part.tensor, part.begin));
     }
   }
   const TensorDir& dir() const { return *dir_; }
@@ -74,10 +75,20 @@ class MappedSource final : public FixedSource {
  public:
   MappedSource(std::shared_ptr<const TensorDir> tensors, const WeightUse& use, size_t total)
       : FixedSource(std::move(tensors), total) {
-    resolve_all(use, [this](const TensorInfo& tensor) { return dir().data(tensor).data(); });
+    resolve_all(use, [this](const TensorInfo& tensor, uint64_t begin) { return address(tensor, begin); });
+  }
+  Result<void> check() const override {
+    if (scattered_ == nullptr) return {};
+    return fail(Error::unsupported,
+                fmt::format("tensor {} has to be put together of parts that its file keeps apart, which mapped weights "
+                            "cannot do",
+                            in_quotes(scattered_->name_in_file())),
+                dir().files[static_cast<size_t>(scattered_->file)]->path().string(),
+                "ModelOptions::weights = resident or streamed");
   }
   // A page past the file's end would kill the process, so a file that was cut is noticed before a pass touches it.
   Result<std::span<const std::byte* const>> acquire(int group, int next, ThreadPool& pool) override {
+    KVASIR_CHECK(check());
     if (group == 0)
       for (const auto& file : dir().files) KVASIR_CHECK(file->check_size());
     return FixedSource::acquire(group, next, pool);
@@ -87,6 +98,15 @@ class MappedSource final : public FixedSource {
   }
   size_t resident_bytes() const override { return 0; }
   WeightsMode mode() const override { return WeightsMode::mapped; }
+
+ private:
+  const std::byte* address(const TensorInfo& tensor, uint64_t begin) {
+    if (!tensor.scattered) return dir().data(tensor).data() + begin;
+    if (scattered_ == nullptr) scattered_ = &tensor;
+    return nullptr;
+  }
+
+  const TensorInfo* scattered_ = nullptr;  // the first one of a group
 };
 
 class ResidentSource final : public FixedSource {
@@ -106,7 +126,7 @@ class ResidentSource final : public FixedSource {
         const size_t chunk = std::min<uint64_t>(kReadChunk, tensor->bytes - done);
         KVASIR_CHECK(read_tensor(dir(), *tensor, done, {address(*tensor) + done, chunk}));
       }
-    resolve_all(use, [this](const TensorInfo& tensor) { return address(tensor); });
+    resolve_all(use, [this](const TensorInfo& tensor, uint64_t begin) { return address(tensor) + begin; });
     return {};
   }
 
@@ -126,15 +146,17 @@ class ResidentSource final : public FixedSource {
 };
 
 Result<void> check_place(const TensorDir& dir, const TensorInfo& tensor) {
-  if (tensor.file < 0 || static_cast<size_t>(tensor.file) >= dir.files.size())
-    return fail(Error::internal, fmt::format("tensor {} is in no open file", in_quotes(tensor.name)));
-  const MappedFile& file = *dir.files[static_cast<size_t>(tensor.file)];
-  const uint64_t size = file.bytes().size();
-  if (tensor.offset > size || tensor.bytes > size - tensor.offset)
-    return fail(Error::damaged,
-                fmt::format("tensor {}: {} bytes at offset {} are past the end of {} bytes", in_quotes(tensor.name),
-                            tensor.bytes, tensor.offset, size),
-                file.path().string());
+  for (const FilePiece& piece : pieces_of(tensor, 0, tensor.bytes)) {
+    if (piece.file < 0 || static_cast<size_t>(piece.file) >= dir.files.size())
+      return fail(Error::internal, fmt::format("tensor {} is in no open file", in_quotes(tensor.name)));
+    const MappedFile& file = *dir.files[static_cast<size_t>(piece.file)];
+    const uint64_t size = file.bytes().size();
+    if (piece.offset > size || piece.bytes > size - piece.offset)
+      return fail(Error::damaged,
+                  fmt::format("tensor {}: {} bytes at offset {} are past the end of {} bytes", in_quotes(tensor.name),
+                              piece.bytes, piece.offset, size),
+                  file.path().string());
+  }
   return {};
 }
 
@@ -150,13 +172,36 @@ Result<size_t> checked_total(const TensorDir& dir, const WeightUse& use) {
   return total;
 }
 
-}  // namespace
-
-Result<void> read_tensor(const TensorDir& dir, const TensorInfo& tensor, uint64_t begin, std::span<std::byte> out) {
-  auto got = dir.files[static_cast<size_t>(tensor.file)]->read_at(tensor.offset + begin, out);
+Result<void> read_piece(const TensorDir& dir, const TensorInfo& tensor, const FilePiece& piece,
+                        std::span<std::byte> out) {
+  auto got = dir.files[static_cast<size_t>(piece.file)]->read_at(piece.offset, out);
   if (got) return {};
   return fail(got.error().kind, fmt::format("tensor {}: {}", in_quotes(tensor.name), got.error().what),
               got.error().where, got.error().hint);
+}
+
+// Some rows at a time, so that their parts take little memory.
+Result<void> read_scattered(const TensorDir& dir, const TensorInfo& tensor, uint64_t begin, std::span<std::byte> out) {
+  constexpr size_t kAtOnce = size_t{256} << 10;
+  std::vector<std::byte> parts[2];
+  for (size_t done = 0; done < out.size();) {
+    const size_t n = std::min(kAtOnce, out.size() - done);
+    const auto pieces = pieces_of(tensor, begin + done, n);
+    for (size_t i = 0; i < pieces.size(); ++i) {
+      parts[i].resize(pieces[i].bytes);
+      KVASIR_CHECK(read_piece(dir, tensor, pieces[i], parts[i]));
+    }
+    assemble(tensor, begin + done, parts[0].data(), parts[1].data(), out.subspan(done, n));
+    done += n;
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<void> read_tensor(const TensorDir& dir, const TensorInfo& tensor, uint64_t begin, std::span<std::byte> out) {
+  if (tensor.scattered) return read_scattered(dir, tensor, begin, out);
+  return read_piece(dir, tensor, pieces_of(tensor, begin, out.size())[0], out);
 }
 
 Result<std::unique_ptr<WeightSource>> open_weights(std::shared_ptr<const TensorDir> dir, WeightUse use,

@@ -33,12 +33,15 @@ struct WeightUse {
   std::vector<const TensorInfo*> tables;
 };
 
-/// The bytes are the file's own, row-major, whatever the mode; results cannot depend on it. What acquire gave may be
-/// read by all threads; the rest is for the one that runs the pass.
+/// The bytes are the file's own, row-major, whatever the mode, or put together of them (ScatteredRows); results cannot
+/// depend on the mode. What acquire gave may be read by all threads; the rest is for the one that runs the pass.
 class WeightSource {
  public:
   virtual ~WeightSource() = default;
 
+  /// Errors: this source cannot give all that it was opened for, as mapped pages cannot hold a tensor that has to be
+  /// put together; acquire would fail.
+  virtual Result<void> check() const { return {}; }
   /// Held for a whole pass: passes of several threads over one streamed source run one after the other.
   virtual std::unique_lock<Mutex> begin_pass() { return {}; }
   /// Pointers to the group's parts in the order of WeightUse; nullptr where that held none. They are good until

@@ -152,7 +152,7 @@ class FolderPlanner {
     KVASIR_TRY(const TensorInfo* info, find_tensor(*family_, spec, plan_.source, where_));
     if (info == nullptr) return {};
     KVASIR_CHECK(refuse_integers(*info, where_));
-    if (spec.less_one || spec.by_head != 0)
+    if (spec.less_one || spec.by_head != 0 || info->scattered)
       return fail(Error::unsupported, fmt::format("nothing is known to write of {}", in_quotes(spec.name)), where_,
                   "a GGUF file of the model in f32, f16 or bf16");
     KVASIR_TRY(std::string name, gguf_name(spec.name));

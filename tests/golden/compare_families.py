@@ -20,7 +20,7 @@ TOLERANCE = 1e-4
 # What the program refuses, and the word by which it must.
 REFUSED = {('stablelm_12b', 'folder'): 'qk_layernorm', ('stablelm_12b', 'gguf'): 'use_parallel_residual',
            ('cohere_norms', 'folder'): 'use_qk_norm', ('cohere_norms', 'gguf'): 'use_qk_norm',
-           ('gpt_oss', 'folder'): 'experts.0.gate_proj', ('gpt_oss_mxfp4', 'folder'): '"mxfp4"'}
+           ('gpt_oss', 'folder'): 'down_proj'}     # by column
 TWO_MODELS = {'internlm2'}     # q, k and v are one matrix in the folder
 
 

@@ -15,6 +15,7 @@ using namespace llama;  // its roles
 
 constexpr ExpertNames kNames{.router = "mlp.router", .router_bias = "mlp.router.bias", .biases = true};
 constexpr int kStep = 2;
+constexpr double kClamp = 7.0;  // Activation::clamped_swiglu's
 
 // The score's role is where other families have a norm of q.
 constexpr int kNullScores = kQNorm;
@@ -32,6 +33,8 @@ Result<ModelConfig> parse_config(const ConfigView& view) {
   KVASIR_TRY(auto windows, stepped_windows(view, c.layers, window, kStep));
   set_windows(std::move(windows), &c);
   KVASIR_CHECK(parse_experts(view, {.gate = ExpertGate::softmax_of_chosen, .normalised = false, .used = 4}, &c));
+  KVASIR_CHECK(view.get_int_or("experts_per_token", c.experts.used, c.experts.used, c.experts.used));
+  KVASIR_CHECK(view.get_number_or("swiglu_limit", kClamp, kClamp, kClamp));
   return c;
 }
 
@@ -58,6 +61,18 @@ void gpt_oss_layer(Pass& pass, int l, const Weights& w) {
 }
 
 constexpr std::array<std::string_view, 1> kAliases{"gpt_oss"};
+constexpr std::string_view kGateUp[] = {"mlp.experts.*.gate_proj", "mlp.experts.*.up_proj"},
+                           kDown[] = {"mlp.experts.*.down_proj"};
+constexpr TensorSplit kSplits[] = {
+    {.name = "mlp.experts.gate_up_proj_blocks",
+     .parts = kGateUp,
+     .by_turns = true,
+     .scales = "mlp.experts.gate_up_proj_scales"},
+    {.name = "mlp.experts.gate_up_proj_bias", .parts = kGateUp, .by_turns = true, .ending = ".bias"},
+    {.name = "mlp.experts.down_proj_blocks", .parts = kDown, .scales = "mlp.experts.down_proj_scales"},
+    {.name = "mlp.experts.down_proj_bias", .parts = kDown, .ending = ".bias"},
+    {.name = "mlp.experts.gate_up_proj", .refused = "experts in floats are stored by column"},
+    {.name = "mlp.experts.down_proj", .refused = "experts in floats are stored by column"}};
 constexpr GgufName kGgufTensors[] = {{"attn_sinks.weight", "self_attn.sinks"},
                                      {"post_attention_norm", "post_attention_layernorm"},
                                      {"ffn_gate_inp", "mlp.router"}};
@@ -68,6 +83,8 @@ const Family family_gpt_oss{.name = "gpt_oss",
                             .summary = "gpt-oss 20B and 120B: a score for nothing in each head, experts with biases",
                             .aliases = kAliases,
                             .prefixes = llama::kPrefixes,
+                            .splits = kSplits,
+                            .quantization = "mxfp4",
                             .gguf = {.arch = "gpt-oss", .more_layer_tensors = kGgufTensors, .experts = true},
                             .parse_config = parse_config,
                             .tensor_table = gpt_oss_tensor_table,
