@@ -16,24 +16,20 @@ SessionOptions Scheduler::Impl::session_options(const Sequence& sequence) const 
 
 // ---- admission ----------------------------------------------------------------------------------------------------
 
-// In order until one does not fit: others that would do not pass it by, or it might wait for ever.
+// In order until one does not fit: others that would do not pass it by, or it might wait for ever. Nothing can have
+// changed for those who wait before somebody comes, leaves or publishes.
 void Scheduler::Impl::admit() {
-  const auto most = static_cast<size_t>(options.max_sequences);
-  if (running.size() >= most) return;
-  for (Sequence* sequence : waiting_in_order()) {
-    if (running.size() >= most) return;
-    const auto reusable =
-        sequence->job->request.reuse ? engine.reusable(session_options(*sequence), sequence->known()) : Result<int>(0);
-    if (reusable && must_follow(*sequence, *reusable)) continue;
-    auto admitted = reusable ? try_to_admit(*sequence, *reusable) : tl::unexpected(reusable.error());
-    if (!admitted)
-      end(*sequence, std::move(admitted).error());
-    else if (!*admitted)
-      return;
+  if (!std::exchange(may_admit, false)) return;
+  const std::vector<Sequence*> order = waiting_in_order();
+  for (auto first = order.begin(); first != order.end();) {
+    const std::string& owner = (*first)->job->request.owner;
+    const auto end =
+        std::find_if(first, order.end(), [&](const Sequence* s) { return s->job->request.owner != owner; });
+    if (!admit_owner({first, end})) return;
+    first = end;
   }
 }
 
-// A text that goes ahead of an older one of its owner for what is kept of it is counted against that one's patience.
 std::vector<Scheduler::Impl::Sequence*> Scheduler::Impl::waiting_in_order() {
   std::vector<sched::Waiting> waiting;
   std::vector<Sequence*> sequences;
@@ -41,14 +37,44 @@ std::vector<Scheduler::Impl::Sequence*> Scheduler::Impl::waiting_in_order() {
     for (const auto& sequence : job->choices) {
       if (sequence->over || sequence->session != nullptr || sequence->waits_for_prompt) continue;
       const Request& request = job->request;
-      int kept = 0;
-      if (request.reuse) kept = engine.reusable(session_options(*sequence), sequence->known()).value_or(0);
-      waiting.push_back({request.owner, owners.counter(request.owner), request.priority, id, kept, sequence->bypassed});
+      waiting.push_back({request.owner, owners.counter(request.owner), request.priority, id, sequence->bypassed});
       sequences.push_back(sequence.get());
     }
   std::vector<Sequence*> order;
   for (const size_t i : sched::admission_order(waiting)) order.push_back(sequences[i]);
   return order;
+}
+
+int Scheduler::Impl::reusable(const Sequence& sequence) const {
+  if (!sequence.job->request.reuse) return 0;
+  return engine.reusable(session_options(sequence), sequence.known()).value_or(0);  // reuse() says what is wrong
+}
+
+// False: there is no more room.
+bool Scheduler::Impl::admit_owner(std::vector<Sequence*> waiting) {
+  std::vector<int> kept;
+  for (size_t i = 0; i < std::min(waiting.size(), sched::kBypassDepth); ++i) kept.push_back(reusable(*waiting[i]));
+  const size_t ahead = sched::first_of_owner(kept, waiting[0]->bypassed);
+  std::rotate(waiting.begin(), waiting.begin() + static_cast<std::ptrdiff_t>(ahead),
+              waiting.begin() + static_cast<std::ptrdiff_t>(ahead) + 1);
+  for (size_t i = 0; i < waiting.size(); ++i) {
+    if (running.size() >= static_cast<size_t>(options.max_sequences)) return false;
+    Sequence& sequence = *waiting[i];
+    if (sequence.over) continue;
+    const int now = reusable(sequence);
+    if (must_follow(sequence, now)) {
+      may_admit = true;
+      continue;
+    }
+    auto admitted = try_to_admit(sequence, now);
+    if (!admitted)
+      end(sequence, std::move(admitted).error());
+    else if (!*admitted)
+      return false;
+    else if (i == 0 && ahead > 0)
+      ++waiting[1]->bypassed;
+  }
+  return true;
 }
 
 // Somebody computes more of its text right now: it has that when that one publishes it.
@@ -110,10 +136,6 @@ void Scheduler::Impl::start(Sequence& sequence, std::unique_ptr<Session> session
   job.reached = job.reused;
   stats.reused += job.reused;
   leave_queue(job);
-  for (const auto& [id, other] : jobs)
-    if (!other->admitted && other->request.owner == job.request.owner && id < job.id &&
-        other->request.priority >= job.request.priority)
-      for (const auto& passed : other->choices) ++passed->bypassed;
   add_event(sequence, Admitted{.reused = job.reused, .kept_ids = reused.kept_ids});
 }
 
@@ -158,6 +180,7 @@ void Scheduler::Impl::close(Sequence& sequence) {
   if (sequence.job->request.reuse) (void)engine.keep(*sequence.session);  // without it, it is only computed again
   sequence.session.reset();
   std::erase(running, &sequence);
+  may_admit = true;
   if (draft != nullptr) draft->forget(&sequence);
 }
 

@@ -1,8 +1,7 @@
-// Sorting, and letting one pass by.
+// Sorting, and letting one go ahead.
 #include "sched/order.h"
 
 #include <algorithm>
-#include <iterator>
 #include <numeric>
 #include <tuple>
 
@@ -15,16 +14,12 @@ std::vector<size_t> admission_order(std::span<const Waiting> waiting) {
     const Waiting &x = waiting[a], &y = waiting[b];
     return std::tie(x.counter, x.owner, y.priority, x.arrival) < std::tie(y.counter, y.owner, x.priority, y.arrival);
   });
-  for (auto first = order.begin(); first != order.end();) {
-    const auto end =
-        std::find_if(first, order.end(), [&](size_t i) { return waiting[i].owner != waiting[*first].owner; });
-    const auto near = first + std::min<std::ptrdiff_t>(kBypassDepth, end - first);
-    const auto best =
-        std::max_element(first, near, [&](size_t a, size_t b) { return waiting[a].reusable < waiting[b].reusable; });
-    if (best != first && waiting[*first].bypassed < kMostBypasses) std::rotate(first, best, best + 1);
-    first = end;
-  }
   return order;
+}
+
+size_t first_of_owner(std::span<const int> reusable, int bypassed) {
+  if (bypassed >= kMostBypasses) return 0;
+  return static_cast<size_t>(std::max_element(reusable.begin(), reusable.end()) - reusable.begin());
 }
 
 bool follows(std::span<const int> text, int reusable, std::span<const int> leader) {

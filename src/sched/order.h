@@ -3,25 +3,26 @@
 
 #include <cstdint>
 #include <span>
-#include <string>
+#include <string_view>
 #include <vector>
 
 namespace kvasir::sched {
 
 /// One sequence that waits.
 struct Waiting {
-  std::string owner;
+  std::string_view owner;
   double counter = 0;    ///< of the owner (Owners::counter)
   int priority = 0;      ///< larger goes first, within the owner
   uint64_t arrival = 0;  ///< smaller goes first
-  int reusable = 0;      ///< tokens that are kept of its text
   int bypassed = 0;      ///< how often others of its owner went ahead for their reusable tokens
 };
 
-/// Indices, the first to be admitted first: owners by their counters; within an owner by priority and arrival, but that
-/// of the first kBypassDepth one with more reusable tokens goes ahead, as long as the one that is next has been passed
-/// by less than kMostBypasses times.
+/// Indices: owners by their counters, each one's sequences together, by priority and arrival.
 std::vector<size_t> admission_order(std::span<const Waiting> waiting);
+
+/// Which of an owner's next sequences is admitted first: the one with the most reusable tokens, but the next in order
+/// once it has been passed by kMostBypasses times. `reusable`: of the first kBypassDepth in order, at least one.
+size_t first_of_owner(std::span<const int> reusable, int bypassed);
 
 inline constexpr size_t kBypassDepth = 8;
 inline constexpr int kMostBypasses = 4;

@@ -13,23 +13,14 @@ TEST(AdmissionOrder, OwnersByTokensThenPriorityThenArrival) {
   EXPECT_THAT(admission_order(waiting), ElementsAre(2, 1, 3, 4, 0));
 }
 
-TEST(AdmissionOrder, MoreReusableTokensGoAhead) {
-  const Waiting waiting[] = {{"a", 0, 0, 1, 0}, {"a", 0, 0, 2, 64}, {"a", 0, 0, 3, 512}};
-  EXPECT_THAT(admission_order(waiting), ElementsAre(2, 0, 1));
+TEST(FirstOfOwner, MoreReusableTokensGoAhead) {
+  EXPECT_EQ(first_of_owner(std::vector{0, 64, 512}, 0), 2u);
+  EXPECT_EQ(first_of_owner(std::vector{64, 64}, 0), 0u);
 }
 
-TEST(AdmissionOrder, NobodyIsPassedByForEver) {
-  const Waiting waiting[] = {{"a", 0, 0, 1, 0, kMostBypasses}, {"a", 0, 0, 2, 64}};
-  EXPECT_THAT(admission_order(waiting), ElementsAre(0, 1));
-}
-
-TEST(AdmissionOrder, OnlyTheFirstFewGoAhead) {
-  std::vector<Waiting> waiting;
-  for (uint64_t i = 0; i <= kBypassDepth; ++i) waiting.push_back({"a", 0, 0, i, 0});
-  waiting.back().reusable = 1000;
-  EXPECT_EQ(admission_order(waiting).front(), 0u);
-  waiting[kBypassDepth - 1].reusable = 10;
-  EXPECT_EQ(admission_order(waiting).front(), kBypassDepth - 1);
+TEST(FirstOfOwner, NobodyIsPassedByForEver) {
+  EXPECT_EQ(first_of_owner(std::vector{0, 64}, kMostBypasses - 1), 1u);
+  EXPECT_EQ(first_of_owner(std::vector{0, 64}, kMostBypasses), 0u);
 }
 
 TEST(Follows, WhereEnoughIsBeingComputed) {

@@ -158,6 +158,7 @@ void Scheduler::Impl::take_inbox() {
     came.swap(inbox);
     gone.swap(cancels);
   }
+  may_admit = may_admit || !came.empty();
   for (auto& job : came) {
     ++stats.submitted;
     for (const auto& sequence : job->choices) owners.arrive(sequence->job->request.owner, job->request.weight);

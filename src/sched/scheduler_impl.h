@@ -49,6 +49,7 @@ struct Scheduler::Impl {
   std::unique_ptr<sched::Draft> draft;  // null: none
   SchedulerStats stats;
   uint64_t last_age = 0;
+  bool may_admit = true;  // something has changed for those who wait
   std::vector<RequestEvent> events;
 
   Impl(Engine& e, SchedulerOptions o) : engine(e), options(std::move(o)) {}
@@ -71,6 +72,8 @@ struct Scheduler::Impl {
   // ---- admission.cc: who gets memory, and who gives it up
   void admit();
   std::vector<Sequence*> waiting_in_order();
+  bool admit_owner(std::vector<Sequence*> waiting);
+  int reusable(const Sequence& sequence) const;
   bool must_follow(const Sequence& sequence, int reusable) const;
   Result<bool> try_to_admit(Sequence& sequence, int reusable);
   Result<bool> has_room(const Sequence& sequence, int held) const;

@@ -15,6 +15,7 @@ namespace {
 
 using namespace engine_test;
 
+constexpr size_t kMostAtOnce = 200;  // as many wait or run
 constexpr int kShapes = 120, kRequests = 5000, kMostChoices = 4, kOwners = 64;
 
 /// A request that is sent many times, and its answers alone.
@@ -59,7 +60,7 @@ class Crowd {
   void go() {
     int sent = 0;
     while (sent < kRequests || !under_way_.empty()) {
-      for (auto n = random_() % 6; n > 0 && sent < kRequests; --n, ++sent) send();
+      for (auto n = random_() % 6; n > 0 && sent < kRequests && under_way_.size() < kMostAtOnce; --n, ++sent) send();
       scheduler_.run_once([&](std::span<RequestEvent> events) { see(events); });
     }
   }

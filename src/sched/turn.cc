@@ -158,6 +158,7 @@ std::vector<Scheduler::Impl::Sequence*> Scheduler::Impl::fork_choices(Sequence& 
   for (const auto& other : leader.job->choices) {
     if (other->over || !other->waits_for_prompt) continue;
     other->waits_for_prompt = false;
+    may_admit = true;
     if (running.size() >= static_cast<size_t>(options.max_sequences)) continue;
     auto fork = leader.session->fork();
     if (!fork) continue;
