@@ -415,12 +415,10 @@ inline void set_view(const AttendArgs& a, int j, uint64_t live, const Scratch& s
   if (view.v.form != RowForm::f32) widen_rows(view.v, live, nullptr, a.head_dim, scratch.wide_v);
 }
 
-// Q queries from the n-th on against one tile, each alone: m, l and o.
+// Q queries against one tile, each alone: m, l and o.
 template <int Q>
-inline void attend_block(const AttendArgs& a, const TileView& view, int n, const uint64_t* mask, const Scratch& scratch,
-                         float* m, float* l) {
-  const float* q[Q];
-  for (int i = 0; i < Q; ++i) q[i] = query_of(a, (n + i) / a.group, (n + i) % a.group);
+inline void attend_block(const AttendArgs& a, const TileView& view, const float* const* q, const uint64_t* mask,
+                         const Scratch& scratch, float* m, float* l) {
   uint64_t any = 0;
   bool differ = false;  // one does not see what the first does, or more before the last of it
   for (int i = 0; i < Q; ++i) {
@@ -463,27 +461,30 @@ inline void attend_one_tile(const AttendArgs& a, int j, const Scratch& scratch, 
   TileView view;
   set_view(a, j, live, scratch, view);
   const int queries = a.tokens * a.group;
-  for (int n = 0; n < queries; n += kAttendBlock) {
+  for (int n = 0, t = 0, h = 0; n < queries; n += kAttendBlock) {
     const int count = queries - n < kAttendBlock ? queries - n : kAttendBlock;
+    const float* q[kAttendBlock];
     uint64_t mask[kAttendBlock], any = 0;
     float m[kAttendBlock], l[kAttendBlock];
     for (int i = 0; i < count; ++i) {
-      const int pos = position_of(a, (n + i) / a.group);
+      const int pos = position_of(a, t);
+      q[i] = query_of(a, t, h);
       any |= mask[i] = live & kvasir::seen_rows(tile.first, pos, pos, a.window, a.sinks);
+      if (++h == a.group) h = 0, ++t;
     }
     if (any == 0) continue;
     switch (count) {
       case 1:
-        attend_block<1>(a, view, n, mask, scratch, m, l);
+        attend_block<1>(a, view, q, mask, scratch, m, l);
         break;
       case 2:
-        attend_block<2>(a, view, n, mask, scratch, m, l);
+        attend_block<2>(a, view, q, mask, scratch, m, l);
         break;
       case 3:
-        attend_block<3>(a, view, n, mask, scratch, m, l);
+        attend_block<3>(a, view, q, mask, scratch, m, l);
         break;
       default:
-        attend_block<kAttendBlock>(a, view, n, mask, scratch, m, l);
+        attend_block<kAttendBlock>(a, view, q, mask, scratch, m, l);
         break;
     }
     for (int i = 0; i < count; ++i)
