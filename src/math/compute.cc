@@ -123,12 +123,15 @@ Chunks divide(std::span<const MatmulJob> jobs, int x_rows, int threads) {
   return chunks;
 }
 
-// Puts the outputs of one row in order, group by group.
+// Puts the outputs of one row in order, group by group: RowOrder::stored() of each, without its divisions.
 void put_in_order(float* y, int64_t n, const RowOrder& order) {
   std::vector<float> group(static_cast<size_t>(order.group));
   for (int64_t begin = 0; begin < n; begin += order.group) {
     std::copy_n(y + begin, order.group, group.begin());
-    for (int64_t i = 0; i < order.group; ++i) y[begin + i] = group[static_cast<size_t>(order.stored(i))];
+    float* to = y + begin;
+    for (int part = 0; part < order.parts; ++part)
+      for (int64_t i = 0; i < order.group / (order.parts * order.unit); ++i)
+        to = std::copy_n(group.begin() + (i * order.parts + part) * order.unit, order.unit, to);
   }
 }
 
