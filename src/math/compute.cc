@@ -15,8 +15,8 @@ namespace {
 // thread waits long for another.
 constexpr size_t kLeastChunkBytes = size_t{128} << 10;
 constexpr int64_t kChunkRows = 16;  // a chunk of few tokens has a multiple of them
-// Up to so many rows a pass has such chunks of float weights too: their rows are asked for ahead, which a short chunk
-// has none of. They are shorter, as each byte is more work.
+// Up to so many rows a pass has such chunks too, from which kernels ask for rows ahead. They are shorter, as each byte
+// is more work.
 constexpr int kSomeTokens = 64;
 static_assert(kArrangedRows >= kFewIntegerTokens);
 
@@ -52,9 +52,7 @@ bool is_few(int x_rows, const MatmulJob& job) {
 }
 
 // Of a pass whose rows all meet all its weights.
-bool is_some(int x_rows, const MatmulJob& job) {
-  return !has_integers(job) && !job.w.conv1d && job.y.n == x_rows && x_rows <= kSomeTokens;
-}
+bool is_some(int x_rows, const MatmulJob& job) { return !job.w.conv1d && job.y.n == x_rows && x_rows <= kSomeTokens; }
 
 /// Output rows of one job.
 struct Piece {

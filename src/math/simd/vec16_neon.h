@@ -235,5 +235,7 @@ KVASIR_SIMD_FN void transpose16(const V16* rows, V16* columns) {
 }
 
 KVASIR_SIMD_FN void prefetch(const void* p) { __builtin_prefetch(p); }
+/// Not into the first level of the cache.
+KVASIR_SIMD_FN void prefetch_far(const void* p) { __builtin_prefetch(p, 0, 2); }
 
 }  // namespace KVASIR_SIMD_NS
