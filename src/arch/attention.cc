@@ -7,6 +7,7 @@
 
 #include "arch/blocks.h"
 #include "arch/first_tile.h"
+#include "arch/shared_tiles.h"
 #include "math/hadamard.h"
 
 namespace kvasir {
@@ -40,11 +41,13 @@ struct Split {
   std::atomic<int> units{0};  // not yet done
 };
 
-/// What one thread does at a time: some tokens of one KV head, or some tiles of a split token.
+/// What one thread does at a time: some tokens of one KV head; some tiles of a split token; or one KV head of all
+/// tokens of some items that share tiles.
 struct Unit {
   size_t item;
   int first, count;
-  int kv_head;  // not of a split token
+  int kv_head;      // not of a split token
+  int shared = -1;  // of shares_; then `first` and `count` are of its items
 };
 
 class Attention {
@@ -56,11 +59,12 @@ class Attention {
         q_(q),
         out_(pass.workspace().take(q.n, q.cols)),
         tiles_(pass.items().size()) {
+    for (size_t i = 0; i < tiles_.size(); ++i) tiles_[i] = seen_tiles(pass.items()[i]);
+    const std::vector<bool> shares = plan_shared();
     for (size_t i = 0; i < tiles_.size(); ++i) {
-      const BatchItem& item = pass.items()[i];
       splits_.emplace_back();
-      tiles_[i] = seen_tiles(item);
-      if (is_split(pass.config(), pass.items(), pass.compute().threads(), item))
+      if (shares[i]) continue;
+      if (is_split(i))
         plan_split(i);
       else
         plan_whole(i);
@@ -70,7 +74,9 @@ class Attention {
   Rows run() {
     pass_.compute().pool().run(static_cast<int>(units_.size()), [this](int u, int worker) {
       const Unit& unit = units_[static_cast<size_t>(u)];
-      if (!splits_[unit.item].tiles.empty())
+      if (unit.shared >= 0)
+        attend_shared(unit, worker);
+      else if (!splits_[unit.item].tiles.empty())
         attend_tiles(unit, worker);
       else if (sinks_move(pass_.items()[unit.item]))
         attend_after_sinks(unit, worker);
@@ -91,6 +97,49 @@ class Attention {
       return (tile.live & seen_rows(tile.first, item.first, end - 1, shape.window(layer_), shape.sinks)) == 0;
     });
     return tiles;
+  }
+
+  bool is_split(size_t i) const {
+    return kvasir::is_split(pass_.config(), pass_.items(), pass_.compute().threads(), pass_.items()[i]);
+  }
+
+  // Whether all tokens of the item can be attended at once, with those of others.
+  bool may_share(size_t i) const {
+    const BatchItem& item = pass_.items()[i];
+    return item.tokens.size() <= kTokensPerUnit && !is_split(i) && !sinks_move(item);
+  }
+
+  // Units of items that share tiles, before all others: they are the longest. Returns which items these are.
+  std::vector<bool> plan_shared() {
+    std::vector<bool> shares(tiles_.size());
+    if (tiles_.size() < 2) return shares;
+    std::vector<std::span<const Tile>> tiles(tiles_.size());
+    for (size_t i = 0; i < tiles.size(); ++i)
+      if (may_share(i)) tiles[i] = tiles_[i];
+    shares_ = find_shared_tiles(tiles);
+    for (size_t g = 0; g < shares_.size(); ++g) {
+      for (const size_t i : shares_[g].items) shares[i] = true;
+      cut_shared(static_cast<int>(g));
+    }
+    return shares;
+  }
+
+  // As many tokens a unit as reuse a tile's rows well, and units that the threads can share evenly.
+  void cut_shared(int g) {
+    const std::vector<size_t>& items = shares_[static_cast<size_t>(g)].items;
+    const int threads = pass_.compute().threads(), heads = pass_.config().kv_heads;
+    const auto tokens_of = [&](size_t at) { return static_cast<int>(pass_.items()[items[at]].tokens.size()); };
+    int tokens = 0;
+    for (size_t at = 0; at < items.size(); ++at) tokens += tokens_of(at);
+    int parts = (tokens + kTokensPerUnit - 1) / kTokensPerUnit;
+    while (heads * parts % threads != 0 && heads * parts < kUnitsPerThread * threads) ++parts;
+    const int per_unit = (tokens + parts - 1) / parts;
+    for (size_t begin = 0, end = 0; begin < items.size(); begin = end) {
+      int taken = 0;
+      while (end < items.size() && (end == begin || taken + tokens_of(end) <= per_unit)) taken += tokens_of(end++);
+      for (int h = 0; h < heads; ++h)
+        units_.push_back({items[begin], static_cast<int>(begin), static_cast<int>(end - begin), h, g});
+    }
   }
 
   void plan_whole(size_t i) {
@@ -152,6 +201,38 @@ class Attention {
     pass_.kernels().attend(args);
   }
 
+  // The tiles that all have, then each item's own.
+  void attend_shared(const Unit& unit, int worker) const {
+    const ModelConfig& c = pass_.config();
+    const SharedTiles& shared = shares_[static_cast<size_t>(unit.shared)];
+    const auto items =
+        std::span(shared.items).subspan(static_cast<size_t>(unit.first), static_cast<size_t>(unit.count));
+    const int64_t head = int64_t{unit.kv_head} * c.group() * c.head_dim;
+    std::vector<AttendRow> rows;
+    for (const size_t i : items)
+      for (int t = 0; t < static_cast<int>(pass_.items()[i].tokens.size()); ++t) {
+        const int row = pass_.first_row(i) + t;
+        rows.push_back({pass_.position(row), q_.row(row) + head, out_.row(row) + head});
+      }
+    AttendArgs args = args_of(unit, unit.kv_head, 0, worker);
+    args.tiles = tiles_[unit.item].data();
+    args.tile_count = shared.tiles;
+    args.rows = rows.data();
+    args.tokens = static_cast<int>(rows.size());
+    args.states = args.scratch + attend_scratch_floats(c.head_dim, c.group(), 0);
+    args.ends = false;
+    pass_.kernels().attend(args);
+    args.begun = args.ends = true;
+    for (const size_t i : items) {
+      args.tiles = tiles_[i].data() + shared.tiles;
+      args.tile_count = static_cast<int>(tiles_[i].size()) - shared.tiles;
+      args.tokens = static_cast<int>(pass_.items()[i].tokens.size());
+      pass_.kernels().attend(args);
+      args.rows += args.tokens;
+      args.states += int64_t{args.tokens} * c.group() * (c.head_dim + 2);
+    }
+  }
+
   // One token after the other.
   void attend_after_sinks(const Unit& unit, int worker) const {
     const int64_t d = pass_.config().head_dim;
@@ -194,7 +275,8 @@ class Attention {
   const float* const null_scores_;  // [heads], or null
   const Rows q_, out_;
   std::vector<std::vector<Tile>> tiles_;  // of each item
-  std::deque<Split> splits_;              // of each item; without tiles where it is not split
+  std::vector<SharedTiles> shares_;
+  std::deque<Split> splits_;  // of each item; without tiles where it is not split
   std::vector<Unit> units_;
 };
 

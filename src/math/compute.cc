@@ -15,6 +15,9 @@ namespace {
 // thread waits long for another.
 constexpr size_t kLeastChunkBytes = size_t{128} << 10;
 constexpr int64_t kChunkRows = 16;  // a chunk of few tokens has a multiple of them
+// Up to so many rows a pass has such chunks too, from which kernels ask for rows ahead. They are shorter, as each byte
+// is more work.
+constexpr int kSomeTokens = 64;
 static_assert(kArrangedRows >= kFewIntegerTokens);
 
 MatmulArgs make_args(const Rows& x, const MatmulJob& job) {
@@ -48,6 +51,9 @@ bool is_few(int x_rows, const MatmulJob& job) {
   return job.y.n <= kFewIntegerTokens && x_rows <= kArrangedRows;
 }
 
+// Of a pass whose rows all meet all its weights.
+bool is_some(int x_rows, const MatmulJob& job) { return !job.w.conv1d && job.y.n == x_rows && x_rows <= kSomeTokens; }
+
 /// Output rows of one job.
 struct Piece {
   const MatmulJob* job;
@@ -73,10 +79,11 @@ void add_panels(const MatmulJob& job, Chunks* chunks) {
 }
 
 // Long chunks first, which may go on from one job to the next.
-void add_few(std::span<const MatmulJob* const> jobs, int threads, Chunks* chunks) {
+void add_long(std::span<const MatmulJob* const> jobs, int threads, size_t least, Chunks* chunks) {
+  if (jobs.empty()) return;
   size_t left = 0;
   for (const MatmulJob* job : jobs) left += static_cast<size_t>(job->w.rows) * stored_row_bytes(*job);
-  const auto share = [&] { return std::max(left * 2 / (3 * static_cast<size_t>(threads)), kLeastChunkBytes); };
+  const auto share = [&] { return std::max(left * 2 / (3 * static_cast<size_t>(threads)), least); };
   size_t wanted = share();
   for (const MatmulJob* job : jobs) {
     const size_t row_bytes = std::max<size_t>(1, stored_row_bytes(*job));
@@ -100,23 +107,29 @@ void add_few(std::span<const MatmulJob* const> jobs, int threads, Chunks* chunks
 
 Chunks divide(std::span<const MatmulJob> jobs, int x_rows, int threads) {
   Chunks chunks;
-  std::vector<const MatmulJob*> few;
+  std::vector<const MatmulJob*> few, some;
   for (const MatmulJob& job : jobs) {
     if (is_few(x_rows, job))
       few.push_back(&job);
+    else if (is_some(x_rows, job))
+      some.push_back(&job);
     else
       add_panels(job, &chunks);
   }
-  if (!few.empty()) add_few(few, threads, &chunks);
+  add_long(some, threads, kLeastChunkBytes * kFewTokens / static_cast<size_t>(x_rows), &chunks);
+  add_long(few, threads, kLeastChunkBytes, &chunks);
   return chunks;
 }
 
-// Puts the outputs of one row in order, group by group.
+// Puts the outputs of one row in order, group by group: RowOrder::stored() of each, without its divisions.
 void put_in_order(float* y, int64_t n, const RowOrder& order) {
   std::vector<float> group(static_cast<size_t>(order.group));
   for (int64_t begin = 0; begin < n; begin += order.group) {
     std::copy_n(y + begin, order.group, group.begin());
-    for (int64_t i = 0; i < order.group; ++i) y[begin + i] = group[static_cast<size_t>(order.stored(i))];
+    float* to = y + begin;
+    for (int part = 0; part < order.parts; ++part)
+      for (int64_t i = 0; i < order.group / (order.parts * order.unit); ++i)
+        to = std::copy_n(group.begin() + (i * order.parts + part) * order.unit, order.unit, to);
   }
 }
 

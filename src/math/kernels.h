@@ -47,8 +47,15 @@ inline constexpr int kMaxBlockElems = 256;
 /// The most tokens of one attend() call, and the queries that it takes at once.
 inline constexpr int kMaxAttendTokens = 32, kAttendBlock = 4;
 
+/// A token of a sequence: its position and, one after the other, a group's heads.
+struct AttendRow {
+  int pos = 0;
+  const float* q = nullptr;
+  float* out = nullptr;
+};
+
 /// Causal attention of `tokens` consecutive positions and one KV head over tiles, for the `group` query heads it
-/// serves.
+/// serves; or of tokens of any sequences that hold these tiles (`rows`).
 struct AttendArgs {
   const Tile* tiles = nullptr;  // ascending
   int tile_count = 0;
@@ -66,10 +73,15 @@ struct AttendArgs {
   const float* q = nullptr;  // [tokens][q_stride], the group's heads one after the other
   float* out = nullptr;      // [tokens][out_stride], likewise
   int64_t q_stride = 0, out_stride = 0;
-  float* scratch = nullptr;  // attend_scratch_floats(...) floats
+  const AttendRow* rows = nullptr;  // [tokens]: instead of first_pos, q and out; null: those
+  /// [tokens][group][2 + head_dim]: what is known of the queries between two calls, for tiles that not all tokens have;
+  /// null: the call is the only one.
+  float* states = nullptr;
+  bool begun = false, ends = true;  // of the calls that share states: it is not the first, it is the last
+  float* scratch = nullptr;         // attend_scratch_floats(...) floats
 };
 
-/// Scratch of one attend() call.
+/// Scratch of one attend() call; of no tokens: where states are given.
 constexpr int64_t attend_scratch_floats(int head_dim, int group, int tokens) {
   return 4 * int64_t{kTilePositions} * head_dim + int64_t{kAttendBlock} * (kTilePositions + head_dim) +
          int64_t{group} * tokens * (head_dim + 2);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <memory>
+#include <numeric>
 
 #include "math/kernels.h"
 #include "tests/support/kernel_inputs.h"
@@ -130,6 +131,28 @@ class Attention {
     kernels.attend(args(out.data(), scratch.floats()));
     return out;
   }
+  /// The same with the tokens in any order, as rows, in two calls: the second one begins at tile `cut`.
+  std::vector<float> run_rows(const Kernels& kernels, const std::vector<int>& order, int cut) const {
+    std::vector<float> out(static_cast<size_t>(s.tokens * out_stride_), 777.0f);
+    std::vector<AttendRow> rows;
+    for (const int t : order)
+      rows.push_back({s.first_pos + t, q_.floats() + t * q_stride_, out.data() + t * out_stride_});
+    const GuardedBytes scratch(static_cast<size_t>(attend_scratch_floats(s.head_dim, s.group, 0)) * sizeof(float));
+    const GuardedBytes states(static_cast<size_t>(s.tokens * s.group * (s.head_dim + 2)) * sizeof(float));
+    AttendArgs a = args(nullptr, scratch.floats());
+    a.q = nullptr;
+    a.rows = rows.data();
+    a.states = states.floats();
+    a.tile_count = cut;
+    a.ends = false;
+    kernels.attend(a);
+    a.tiles += cut;
+    a.tile_count = static_cast<int>(tiles_.size()) - cut;
+    a.begun = a.ends = true;
+    kernels.attend(a);
+    return out;
+  }
+  int tile_count() const { return static_cast<int>(tiles_.size()); }
   /// The same of one token, tile by tile; dead tiles are not asked for.
   std::vector<float> run_tiles(const Kernels& kernels) const {
     std::vector<float> out(static_cast<size_t>(out_stride_), 777.0f), states;
@@ -412,6 +435,32 @@ TEST(KernelsAttend, OneTokenTileByTileIsTheSame) {
       const std::vector<float> expected = attention.run(kScalarKernels);
       for (const Kernels* table : tables)
         ASSERT_TRUE(same_floats(attention.run_tiles(*table), expected)) << table->name << ": " << attention.text();
+    }
+}
+
+TEST(KernelsAttend, RowsInAnyOrderAndInTwoCallsAreTheSame) {
+  Random random(22);
+  std::vector<const Kernels*> tables = simd_tables();
+  tables.push_back(&kScalarKernels);
+  for (int head_dim : kHeadDims)
+    for (int i = 0; i < 24; ++i) {
+      Shape s = random_shape(head_dim, random);
+      s.first_pos += i % 2 == 0 ? 0 : 100;
+      s.nulls = i % 3 == 0;
+      s.window = i % 4 < 2 ? 0 : random.pick({1, 15, 64, 65, 100});
+      s.sinks = s.window != 0 ? random.pick({0, 4}) : 0;
+      s.cap = i % 5 == 0 ? 1.5f : 0.0f;
+      if (i % 3 != 0) any_types(s, random);
+      const Attention attention(s, random);
+      std::vector<int> order(static_cast<size_t>(s.tokens));
+      std::iota(order.begin(), order.end(), 0);
+      for (size_t n = order.size(); n > 1; --n)
+        std::swap(order[n - 1], order[static_cast<size_t>(random.between(0, static_cast<int>(n) - 1))]);
+      const std::vector<float> expected = attention.run(kScalarKernels);
+      const int cut = random.between(0, attention.tile_count());
+      for (const Kernels* table : tables)
+        ASSERT_TRUE(same_floats(attention.run_rows(*table, order, cut), expected))
+            << table->name << ": " << attention.text();
     }
 }
 

@@ -79,7 +79,8 @@ std::vector<float> value_row(const AttendArgs& a, const Tile& tile, int i) {
 }
 
 uint64_t seen_by(const AttendArgs& a, const Tile& tile, int t) {
-  return tile.live & seen_rows(tile.first, a.first_pos + t, a.first_pos + t, a.window, a.sinks);
+  const int pos = a.rows != nullptr ? a.rows[t].pos : a.first_pos + t;
+  return tile.live & seen_rows(tile.first, pos, pos, a.window, a.sinks);
 }
 
 // One tile alone, for one query row.
@@ -122,25 +123,45 @@ void divide(const TileState& all, float* out) {
 }
 
 const float* query(const AttendArgs& a, int t, int h) {
-  return a.q + t * a.q_stride + static_cast<int64_t>(h) * a.head_dim;
+  return (a.rows != nullptr ? a.rows[t].q : a.q + t * a.q_stride) + static_cast<int64_t>(h) * a.head_dim;
+}
+
+float* output(const AttendArgs& a, int t, int h) {
+  return (a.rows != nullptr ? a.rows[t].out : a.out + t * a.out_stride) + static_cast<int64_t>(h) * a.head_dim;
+}
+
+// l of a state that no tile is in yet.
+constexpr float kNothing = 0.0f;
+
+TileState read_state(const float* state, int head_dim) {
+  return {state[0], state[1], {state + 2, state + 2 + head_dim}};
+}
+void write_state(const TileState& from, float* state) {
+  state[0] = from.m;
+  state[1] = from.l;
+  std::copy(from.o.begin(), from.o.end(), state + 2);
+}
+
+TileState first_state(const AttendArgs& a, int h) {
+  if (a.null_scores == nullptr) return {0.0f, kNothing, std::vector<float>(static_cast<size_t>(a.head_dim))};
+  return {a.null_scores[h], 1.0f, std::vector<float>(static_cast<size_t>(a.head_dim))};
 }
 
 void attend_query(const AttendArgs& a, int t, int h) {
-  TileState all;
-  bool first = a.null_scores == nullptr;
-  if (!first) all = {a.null_scores[h], 1.0f, std::vector<float>(static_cast<size_t>(a.head_dim))};
+  float* state = a.states != nullptr ? a.states + int64_t{t * a.group + h} * (a.head_dim + 2) : nullptr;
+  TileState all = a.begun ? read_state(state, a.head_dim) : first_state(a, h);
   for (int j = 0; j < a.tile_count; ++j) {
     const Tile& tile = a.tiles[j];
     const uint64_t live = seen_by(a, tile, t);
     if (live == 0) continue;
     TileState one = attend_tile(a, tile, live, query(a, t, h));
-    if (first)
+    if (all.l == kNothing)
       all = one;
     else
       merge(all, one);
-    first = false;
   }
-  divide(all, a.out + t * a.out_stride + static_cast<int64_t>(h) * a.head_dim);
+  if (state != nullptr) write_state(all, state);
+  if (a.ends) divide(all, output(a, t, h));
 }
 
 void attend(const AttendArgs& a) {
@@ -150,19 +171,13 @@ void attend(const AttendArgs& a) {
 
 void attend_tile(const AttendArgs& a, float* states) {
   const Tile& tile = a.tiles[0];
-  for (int h = 0; h < a.group; ++h) {
-    const TileState one = attend_tile(a, tile, seen_by(a, tile, 0), query(a, 0, h));
-    float* state = states + int64_t{h} * (a.head_dim + 2);
-    state[0] = one.m;
-    state[1] = one.l;
-    std::copy(one.o.begin(), one.o.end(), state + 2);
-  }
+  for (int h = 0; h < a.group; ++h)
+    write_state(attend_tile(a, tile, seen_by(a, tile, 0), query(a, 0, h)), states + int64_t{h} * (a.head_dim + 2));
 }
 
 void merge_tiles(const MergeArgs& a) {
   const auto state = [&](int j, int n) {
-    const float* s = a.states + (int64_t{j} * a.queries + n) * (a.head_dim + 2);
-    return TileState{s[0], s[1], {s + 2, s + 2 + a.head_dim}};
+    return read_state(a.states + (int64_t{j} * a.queries + n) * (a.head_dim + 2), a.head_dim);
   };
   for (int n = 0; n < a.queries; ++n) {
     TileState all = state(0, n);

@@ -164,6 +164,39 @@ TEST(KernelsMatmul, EveryTableEqualsTheScalarOneInBits) {
     }
 }
 
+// More tokens than are multiplied at once, where x is as wide as here, by more rows than fit the first level.
+TEST(KernelsMatmul, ManyTokensByManyRows) {
+  Random random(9);
+  const int64_t cols = 1552, rows = 75;
+  for (const Codec* codec : {&codec_f32(), &codec_f16(), &codec_bf16()})
+    for (const int tokens : {5, 6, 16, 63, 64, 65, 129}) {
+      std::vector<std::byte> w(static_cast<size_t>(rows) * codec->row_bytes(cols));
+      codec->encode(random.floats(static_cast<size_t>(rows * cols)).data(), w.data(), rows * cols);
+      const std::vector<float> x = random.floats(static_cast<size_t>(tokens * cols));
+      std::vector<float> panel(static_cast<size_t>(kPanelRows * cols));
+      const auto run = [&](const Kernels& kernels) {
+        std::vector<float> y(static_cast<size_t>(tokens * rows));
+        MatmulArgs a;
+        a.w = w.data();
+        a.row_bytes = codec->row_bytes(cols);
+        a.form = codec->form;
+        a.decode = codec->decode;
+        a.rows = a.row_end = rows;
+        a.cols = a.x_stride = cols;
+        a.x = x.data();
+        a.y = y.data();
+        a.y_stride = rows;
+        a.tokens = tokens;
+        a.panel = panel.data();
+        kernels.matmul(a);
+        return y;
+      };
+      const std::vector<float> expected = run(kScalarKernels);
+      for (const Kernels* table : simd_tables())
+        ASSERT_TRUE(same_floats(run(*table), expected)) << table->name << ", " << codec->name << ", " << tokens;
+    }
+}
+
 TEST(KernelsMatmul, EveryTableEqualsTheDefinitionInBits) {
   Random random(2);
   std::vector<const Kernels*> tables = simd_tables();

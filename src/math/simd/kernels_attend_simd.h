@@ -14,6 +14,15 @@ using kvasir::kTilePositions;
 using kvasir::MergeArgs;
 using kvasir::Tile;
 
+// Of token t, and of its h-th head.
+inline int position_of(const AttendArgs& a, int t) { return a.rows != nullptr ? a.rows[t].pos : a.first_pos + t; }
+inline const float* query_of(const AttendArgs& a, int t, int h) {
+  return (a.rows != nullptr ? a.rows[t].q : a.q + t * a.q_stride) + static_cast<int64_t>(h) * a.head_dim;
+}
+inline float* out_of(const AttendArgs& a, int t, int h) {
+  return (a.rows != nullptr ? a.rows[t].out : a.out + t * a.out_stride) + static_cast<int64_t>(h) * a.head_dim;
+}
+
 // How many of n channels are in the 16 from the i-th on.
 KVASIR_SIMD_FN int part_of(int n, int i) { return n - i < 0 ? 0 : n - i < 16 ? n - i : 16; }
 
@@ -269,7 +278,7 @@ inline float exponentials(float* p, uint64_t mask, float scale, float m) {
 // ---- weighing V -------------------------------------------------------------------------------------------------
 
 // Channels [d, d + 16 N) of o[q] = sum over live rows, ascending, of p[q][i] * v_i; or, of fewer than one step of
-// Head, the first n. A later query sees what an earlier one does, and then perhaps more.
+// Head, the first n. Each query sees what the first one does, and then perhaps more.
 template <class Head, int Q, int N>
 inline void weigh_channels(const float* p, const TileRows& v, const uint64_t* mask, int d, int n, int head_dim,
                            float* o) {
@@ -322,10 +331,11 @@ inline void weigh(const float* p, const TileRows& v, const uint64_t* mask, int h
 
 // ---- merging tiles ----------------------------------------------------------------------------------------------
 
-// Running softmax state of one query: m, l and o[head_dim]; the first live tile is copied.
-inline void merge_tile(float mj, float lj, const float* oj, int head_dim, bool first, float* state) {
+// Running softmax state of one query: m, l and o[head_dim]. l is 0 before the first live tile, which is copied, and
+// never after it: the largest exponential is 1, or something is NaN.
+inline void merge_tile(float mj, float lj, const float* oj, int head_dim, float* state) {
   float *m = state, *l = state + 1, *o = state + 2;
-  if (first) {
+  if (*l == 0) {
     *m = mj;
     *l = lj;
     for (int d = 0; d < head_dim; ++d) o[d] = oj[d];
@@ -405,17 +415,16 @@ inline void set_view(const AttendArgs& a, int j, uint64_t live, const Scratch& s
   if (view.v.form != RowForm::f32) widen_rows(view.v, live, nullptr, a.head_dim, scratch.wide_v);
 }
 
-// Q queries from the n-th on against one tile, each alone: m, l and o.
+// Q queries against one tile, each alone: m, l and o.
 template <int Q>
-inline void attend_block(const AttendArgs& a, const TileView& view, int n, const uint64_t* mask, const Scratch& scratch,
-                         float* m, float* l) {
-  const float* q[Q];
-  for (int i = 0; i < Q; ++i)
-    q[i] = a.q + (n + i) / a.group * a.q_stride + static_cast<int64_t>((n + i) % a.group) * a.head_dim;
-  uint64_t any = 0, less = 0;  // seen by one of them; by the first and not by all
+inline void attend_block(const AttendArgs& a, const TileView& view, const float* const* q, const uint64_t* mask,
+                         const Scratch& scratch, float* m, float* l) {
+  uint64_t any = 0;
+  bool differ = false;  // one does not see what the first does, or more before the last of it
   for (int i = 0; i < Q; ++i) {
+    const uint64_t more = mask[i] & ~mask[0];
     any |= mask[i];
-    less |= mask[0] & ~mask[i];
+    differ |= (mask[0] & ~mask[i]) != 0 || (more & (~more + 1)) < (more != 0 ? mask[0] : 0);
   }
   if (view.transposed_k != nullptr)
     score_columns<Q>(q, view.transposed_k, any, a.head_dim, scratch.p);
@@ -430,7 +439,7 @@ inline void attend_block(const AttendArgs& a, const TileView& view, int n, const
   for (int i = 0; i < Q; ++i) m[i] = largest_score(scratch.p + i * kTilePositions, mask[i], scale);
   for (int i = 0; i < Q; ++i) l[i] = exponentials(scratch.p + i * kTilePositions, mask[i], scale, m[i]);
   with_head(view.v.form, [&](auto head) {
-    if (less == 0) return weigh<decltype(head), Q>(scratch.p, view.v, mask, a.head_dim, scratch.o);
+    if (!differ) return weigh<decltype(head), Q>(scratch.p, view.v, mask, a.head_dim, scratch.o);
     for (int i = 0; i < Q; ++i)  // where a window begins
       weigh<decltype(head), 1>(scratch.p + i * kTilePositions, view.v, mask + i, a.head_dim,
                                scratch.o + static_cast<int64_t>(i) * a.head_dim);
@@ -441,33 +450,41 @@ inline void attend_block(const AttendArgs& a, const TileView& view, int n, const
 template <class F>
 inline void attend_one_tile(const AttendArgs& a, int j, const Scratch& scratch, F&& merge) {
   const Tile& tile = a.tiles[j];
-  const int first = a.first_pos;
-  const uint64_t live = tile.live & kvasir::seen_rows(tile.first, first, first + a.tokens - 1, a.window, a.sinks);
+  int first = position_of(a, 0), last = first;
+  for (int t = 1; t < a.tokens; ++t) {
+    const int pos = position_of(a, t);
+    first = pos < first ? pos : first;
+    last = pos > last ? pos : last;
+  }
+  const uint64_t live = tile.live & kvasir::seen_rows(tile.first, first, last, a.window, a.sinks);
   if (live == 0) return;
   TileView view;
   set_view(a, j, live, scratch, view);
   const int queries = a.tokens * a.group;
-  for (int n = 0; n < queries; n += kAttendBlock) {
+  for (int n = 0, t = 0, h = 0; n < queries; n += kAttendBlock) {
     const int count = queries - n < kAttendBlock ? queries - n : kAttendBlock;
+    const float* q[kAttendBlock];
     uint64_t mask[kAttendBlock], any = 0;
     float m[kAttendBlock], l[kAttendBlock];
     for (int i = 0; i < count; ++i) {
-      const int pos = first + (n + i) / a.group;
+      const int pos = position_of(a, t);
+      q[i] = query_of(a, t, h);
       any |= mask[i] = live & kvasir::seen_rows(tile.first, pos, pos, a.window, a.sinks);
+      if (++h == a.group) h = 0, ++t;
     }
     if (any == 0) continue;
     switch (count) {
       case 1:
-        attend_block<1>(a, view, n, mask, scratch, m, l);
+        attend_block<1>(a, view, q, mask, scratch, m, l);
         break;
       case 2:
-        attend_block<2>(a, view, n, mask, scratch, m, l);
+        attend_block<2>(a, view, q, mask, scratch, m, l);
         break;
       case 3:
-        attend_block<3>(a, view, n, mask, scratch, m, l);
+        attend_block<3>(a, view, q, mask, scratch, m, l);
         break;
       default:
-        attend_block<kAttendBlock>(a, view, n, mask, scratch, m, l);
+        attend_block<kAttendBlock>(a, view, q, mask, scratch, m, l);
         break;
     }
     for (int i = 0; i < count; ++i)
@@ -478,29 +495,25 @@ inline void attend_one_tile(const AttendArgs& a, int j, const Scratch& scratch, 
 void attend(const AttendArgs& a) {
   const Scratch scratch(a);
   const int64_t stride = a.head_dim + 2;
-  uint64_t seen = 0;  // tokens whose states have begun
-  if (a.null_scores != nullptr) {
-    for (int query = 0; query < a.tokens * a.group; ++query)
-      begin_with(a.null_scores[query % a.group], a.head_dim, scratch.states + query * stride);
-    seen = ~uint64_t{0};
-  }
-  for (int j = 0; j < a.tile_count; ++j) {
-    uint64_t now = 0;
+  float* const states = a.states != nullptr ? a.states : scratch.states;
+  for (int query = 0; !a.begun && query < a.tokens * a.group; ++query)
+    if (a.null_scores != nullptr)
+      begin_with(a.null_scores[query % a.group], a.head_dim, states + query * stride);
+    else
+      states[query * stride + 1] = 0;
+  for (int j = 0; j < a.tile_count; ++j)
     attend_one_tile(a, j, scratch, [&](int query, float m, float l, const float* o) {
-      const uint64_t token = uint64_t{1} << (query / a.group);
-      merge_tile(m, l, o, a.head_dim, (seen & token) == 0, scratch.states + query * stride);
-      now |= token;
+      merge_tile(m, l, o, a.head_dim, states + query * stride);
     });
-    seen |= now;
-  }
-  for (int query = 0; query < a.tokens * a.group; ++query)
-    divide(scratch.states + query * stride, a.head_dim,
-           a.out + query / a.group * a.out_stride + static_cast<int64_t>(query % a.group) * a.head_dim);
+  for (int query = 0; a.ends && query < a.tokens * a.group; ++query)
+    divide(states + query * stride, a.head_dim, out_of(a, query / a.group, query % a.group));
 }
 
 void attend_tile(const AttendArgs& a, float* states) {
   attend_one_tile(a, 0, Scratch(a), [&](int query, float m, float l, const float* o) {
-    merge_tile(m, l, o, a.head_dim, true, states + query * int64_t{a.head_dim + 2});
+    float* state = states + query * int64_t{a.head_dim + 2};
+    state[1] = 0;
+    merge_tile(m, l, o, a.head_dim, state);
   });
 }
 
@@ -510,7 +523,7 @@ void merge_tiles(const MergeArgs& a) {
   for (int j = 1; j < a.tile_count; ++j)
     for (int query = 0; query < a.queries; ++query) {
       const float* one = a.states + (int64_t{j} * a.queries + query) * stride;
-      merge_tile(one[0], one[1], one + 2, a.head_dim, false, a.states + query * stride);
+      merge_tile(one[0], one[1], one + 2, a.head_dim, a.states + query * stride);
     }
   for (int query = 0; query < a.queries; ++query)
     divide(a.states + query * stride, a.head_dim, a.out + static_cast<int64_t>(query) * a.head_dim);

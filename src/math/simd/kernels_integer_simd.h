@@ -66,15 +66,19 @@ struct PanelPart {
 // Sixteen rows are more streams than a processor follows: each line is asked for so many bytes ahead.
 constexpr int64_t kPanelAhead = 512;
 
+// `next`: how many bytes on the rows of the panel after this one are, which are asked for meanwhile; 0: there is none.
 template <class Rows>
-void fill_panel(const MatmulArgs& a, int64_t row, PanelPart* panel) {
+void fill_panel(const MatmulArgs& a, int64_t row, size_t next, PanelPart* panel) {
   Blocks blocks = blocks_of(a, row);
   Scales s;
   const int64_t parts = a.cols / kActElems, bytes = parts / Rows::kParts * Rows::kBytes;
   int64_t asked = 0, at = 0;
   for (int64_t i = 0; i < parts; i += Rows::kParts, at += Rows::kBytes, blocks.base += Rows::kBytes) {
     for (; asked < bytes && asked < at + kPanelAhead; asked += 64) KVASIR_UNROLL
-    for (int r = 0; r < 16; ++r) prefetch(blocks.row(r) + (asked - at));
+    for (int r = 0; r < 16; ++r) {
+      prefetch(blocks.row(r) + (asked - at));
+      if (next != 0) prefetch_far(blocks.row(r) + (asked - at) + next);
+    }
     Rows::scales(blocks, s);
     for (int part = 0; part < Rows::kParts; ++part, ++panel) {
       B32 w[16];
@@ -181,8 +185,9 @@ void integer_many(const MatmulArgs& a) {
   auto* panel = reinterpret_cast<PanelPart*>(a.panel);
   for (int64_t row = a.row_begin; row < a.row_end; row += 16 * V) {
     const int n = static_cast<int>(a.row_end - row < 16 * V ? a.row_end - row : 16 * V);
+    const size_t next = row + 32 * V <= a.row_end ? static_cast<size_t>(16 * V) * a.row_bytes : 0;
     for (int first = 0; first < n; first += 16)
-      fill_panel<Rows>(a, row + first, panel + first / 16 * (a.cols / kActElems));
+      fill_panel<Rows>(a, row + first, next, panel + first / 16 * (a.cols / kActElems));
     if (n > 16)
       all_tokens<Rows, C, V>(a, panel, row, n);
     else

@@ -14,7 +14,7 @@ using kvasir::kPanelRows;
 using kvasir::MatmulArgs;
 using kvasir::RowForm;
 
-// ---- rows of each storage type: element i of a row, 16 at a time ------------------------------------------------
+// ---- rows of each storage type: element i of a row, 16 at a time, or a register's lanes ------------------------
 
 struct RowsF32 {
   static constexpr int kBytes = 4;
@@ -22,16 +22,19 @@ struct RowsF32 {
   static inline V16 at_n(const std::byte* row, int64_t i, int n) {
     return load_n(reinterpret_cast<const float*>(row) + i, n);
   }
+  static inline Reg reg(const std::byte* row, int64_t i) { return load_reg(reinterpret_cast<const float*>(row) + i); }
 };
 struct RowsF16 {
   static constexpr int kBytes = 2;
   static inline V16 at(const std::byte* row, int64_t i) { return load_f16(row + 2 * i); }
   static inline V16 at_n(const std::byte* row, int64_t i, int n) { return load_f16_n(row + 2 * i, n); }
+  static inline Reg reg(const std::byte* row, int64_t i) { return load_reg_f16(row + 2 * i); }
 };
 struct RowsBF16 {
   static constexpr int kBytes = 2;
   static inline V16 at(const std::byte* row, int64_t i) { return load_bf16(row + 2 * i); }
   static inline V16 at_n(const std::byte* row, int64_t i, int n) { return load_bf16_n(row + 2 * i, n); }
+  static inline Reg reg(const std::byte* row, int64_t i) { return load_reg_bf16(row + 2 * i); }
 };
 
 inline float first_lane(V16 v) {
@@ -178,7 +181,139 @@ void conv1d_few(const MatmulArgs& a) {
       conv1d_columns<Rows>(a, r, static_cast<int>(a.row_end - r < 16 ? a.row_end - r : 16), t);
 }
 
+// ---- matmul: many tokens, rows widened while they are multiplied ------------------------------------------------
+
+/// Rows in memory: the r-th is weight row first + r.
+struct StoredRows {
+  const std::byte* base;
+  size_t stride;
+  int64_t first;
+  bool far;  // not in the cache
+
+  const std::byte* row(int64_t r) const { return base + static_cast<size_t>(r) * stride; }
+};
+
+// The whole sixteens of k columns for R rows at w by C tokens, one register of lanes after the other: their sums fill
+// the registers, where those of all sixteen lanes would spill. sums[r * C + c]. `ahead`: how far on the rows are that
+// are asked for meanwhile; 0: none.
+template <class Rows, int R, int C>
+inline void row_sums(const std::byte* w, size_t w_stride, ptrdiff_t ahead, const float* x, int64_t x_stride, int64_t k,
+                     V16* sums) {
+  constexpr int kLine = 64 / Rows::kBytes;
+  Reg acc[kRegs * R * C];
+  const int64_t end = k / 16 * 16;
+  for (int part = 0; part < kRegs; ++part) {
+    Reg a[R * C];
+    const auto add = [&]<bool kAsks>(int64_t i, std::bool_constant<kAsks>) {
+      Reg xv[C];
+      KVASIR_UNROLL
+      for (int c = 0; c < C; ++c) xv[c] = load_reg(x + c * x_stride + i);
+      KVASIR_UNROLL
+      for (int r = 0; r < R; ++r) {
+        const std::byte* row = w + static_cast<size_t>(r) * w_stride;
+        const Reg wv = Rows::reg(row, i);
+        if constexpr (kAsks) prefetch(row + i * Rows::kBytes + ahead);
+        KVASIR_UNROLL
+        for (int c = 0; c < C; ++c) a[r * C + c] = fma(wv, xv[c], a[r * C + c]);
+      }
+    };
+    KVASIR_UNROLL
+    for (int i = 0; i < R * C; ++i) a[i] = zero_reg();
+    int64_t i = part * kRegLanes;
+    if (ahead != 0 && part == 0)
+      for (; i + kLine <= end; i += kLine) {
+        add(i, std::true_type());
+        if constexpr (kLine > 16) add(i + 16, std::false_type());
+      }
+    for (; i < end; i += 16) add(i, std::false_type());
+    KVASIR_UNROLL
+    for (int j = 0; j < R * C; ++j) acc[part * R * C + j] = a[j];
+  }
+  KVASIR_UNROLL
+  for (int i = 0; i < R * C; ++i) sums[i] = join(acc + i, R * C);
+}
+
+// R rows from the r-th on by C tokens.
+template <class Rows, int R, int C>
+inline void row_tile(const MatmulArgs& a, const StoredRows& rows, int64_t r, int token, ptrdiff_t ahead) {
+  const std::byte* w = rows.row(r);
+  const float* x = a.x + token * a.x_stride;
+  V16 sums[R * C];
+  row_sums<Rows, R, C>(w, rows.stride, ahead, x, a.x_stride, a.cols, sums);
+  const int64_t i = a.cols / 16 * 16;
+  if (const int n = static_cast<int>(a.cols - i); n > 0)
+    for (int j = 0; j < R * C; ++j)
+      sums[j] = fma_n(Rows::at_n(w + static_cast<size_t>(j / C) * rows.stride, i, n),
+                      load_n(x + j % C * a.x_stride + i, n), sums[j], n);
+  float out[R * C];
+  fold_all<R * C>(sums, out);
+  write_tile<R, C>(a, rows.first + r, 1, token, out);
+}
+
+/// Rows [from, end) of some; those from ask_from to ask_end ask for the ones `ahead` bytes further on.
+struct RowRange {
+  int64_t from, end, ask_from, ask_end;
+  ptrdiff_t ahead;
+};
+
+template <class Rows, int C>
+inline void range_by_tokens(const MatmulArgs& a, const StoredRows& rows, const RowRange& range, int token) {
+  int64_t r = range.from;
+  for (; r + kTileRows <= range.end; r += kTileRows)
+    row_tile<Rows, kTileRows, C>(a, rows, r, token, r >= range.ask_from && r < range.ask_end ? range.ahead : 0);
+  for (; r < range.end; ++r) row_tile<Rows, 1, C>(a, rows, r, token, 0);
+}
+
+template <class Rows>
+inline void range_by_all(const MatmulArgs& a, const StoredRows& rows, RowRange range, int token, int end) {
+  const int groups = (end - token + kTileTokens - 1) / kTileTokens;
+  const int64_t n = range.end - range.from;
+  int t = token, group = 0;
+  const auto by = [&]<int C>(std::integral_constant<int, C>) {
+    for (; t + C <= end; t += C, ++group) {
+      // Each group of tokens asks for a share of the rows that come next, so that memory is never idle.
+      range.ask_from = range.from + n * group / groups;
+      range.ask_end = range.from + n * (group + 1) / groups;
+      range_by_tokens<Rows, C>(a, rows, range, t);
+    }
+  };
+  by(std::integral_constant<int, kTileTokens>());
+  if constexpr (kTileTokens > 4) by(std::integral_constant<int, 4>());
+  by(std::integral_constant<int, 2>());
+  by(std::integral_constant<int, 1>());
+}
+
+// n rows by all tokens: as many tokens at a time as the second level of the cache holds, and as many rows as a part of
+// the first level does.
+template <class Rows>
+void rows_by_all(const MatmulArgs& a, const StoredRows& rows, int64_t n) {
+  constexpr int64_t kRowsBytes = 12 << 10, kTokensBytes = 384 << 10;
+  const auto fitting = [](int64_t bytes, int64_t one, int unit) {
+    const int64_t units = bytes / (one * unit);
+    return (units < 1 ? 1 : units) * unit;
+  };
+  const int64_t fit = fitting(kRowsBytes, a.cols * Rows::kBytes, kTileRows);
+  const auto tokens =
+      static_cast<int>(fitting(kTokensBytes, a.cols * static_cast<int64_t>(sizeof(float)), kTileTokens));
+  const int64_t together = a.tokens <= tokens ? n : kPanelRows;
+  for (int64_t begin = 0; begin < n; begin += together)
+    for (int t = 0; t < a.tokens; t += tokens)
+      for (int64_t r = begin; r < n && r < begin + together; r += fit) {
+        RowRange range{r, r + fit, 0, 0, 0};
+        if (range.end > n) range.end = n;
+        if (range.end > begin + together) range.end = begin + together;
+        if (rows.far && t == 0 && r + 2 * fit <= n)
+          range.ahead = static_cast<ptrdiff_t>(fit) * static_cast<ptrdiff_t>(rows.stride);
+        range_by_all<Rows>(a, rows, range, t, t + tokens < a.tokens ? t + tokens : a.tokens);
+      }
+}
+
 // ---- matmul: many tokens over a panel of weights widened once ---------------------------------------------------
+
+// Weight rows from `row` on.
+void panel_by_all(const MatmulArgs& a, int64_t row, int n) {
+  rows_by_all<RowsF32>(a, {bytes_of(a.panel), static_cast<size_t>(a.cols) * sizeof(float), row, false}, n);
+}
 
 template <class Rows>
 void widen_rows(const MatmulArgs& a, int64_t row, int n) {
@@ -204,91 +339,32 @@ void widen_columns(const MatmulArgs& a, int64_t row, int n) {
   }
 }
 
-// The whole sixteens of k columns for R panel rows by C tokens, one register of lanes after the other: their sums fill
-// the registers, where those of all sixteen lanes would spill. sums[r * C + c].
-template <int R, int C>
-inline void panel_sums(const float* w, int64_t w_stride, const float* x, int64_t x_stride, int64_t k, V16* sums) {
-  Reg acc[kRegs * R * C];
-  for (int part = 0; part < kRegs; ++part) {
-    Reg* of_part = acc + part * R * C;
-    Reg a[R * C];
-    KVASIR_UNROLL
-    for (int i = 0; i < R * C; ++i) a[i] = zero_reg();
-    for (int64_t i = part * kRegLanes; i < k / 16 * 16; i += 16) {
-      Reg xv[C];
-      KVASIR_UNROLL
-      for (int c = 0; c < C; ++c) xv[c] = load_reg(x + c * x_stride + i);
-      KVASIR_UNROLL
-      for (int r = 0; r < R; ++r) {
-        const Reg wv = load_reg(w + r * w_stride + i);
-        KVASIR_UNROLL
-        for (int c = 0; c < C; ++c) a[r * C + c] = fma(wv, xv[c], a[r * C + c]);
-      }
-    }
-    KVASIR_UNROLL
-    for (int i = 0; i < R * C; ++i) of_part[i] = a[i];
-  }
-  KVASIR_UNROLL
-  for (int i = 0; i < R * C; ++i) sums[i] = join(acc + i, R * C);
-}
-
-// Panel rows r..r+R-1, which are weight rows from row + r on, by C tokens.
-template <int R, int C>
-inline void panel_tile(const MatmulArgs& a, int64_t row, int r, int token) {
-  const float *w = a.panel + r * a.cols, *x = a.x + token * a.x_stride;
-  V16 sums[R * C];
-  panel_sums<R, C>(w, a.cols, x, a.x_stride, a.cols, sums);
-  const int64_t i = a.cols / 16 * 16;
-  if (const int n = static_cast<int>(a.cols - i); n > 0)
-    for (int j = 0; j < R * C; ++j)
-      sums[j] = fma_n(load_n(w + j / C * a.cols + i, n), load_n(x + j % C * a.x_stride + i, n), sums[j], n);
-  float out[R * C];
-  fold_all<R * C>(sums, out);
-  write_tile<R, C>(a, row + r, 1, token, out);
-}
-
-// C tokens over panel rows [from, end), which are weight rows from row + from on.
-template <int C>
-inline void panel_rows(const MatmulArgs& a, int64_t row, int from, int end, int token) {
-  int r = from;
-  for (; r + kTileRows <= end; r += kTileRows) panel_tile<kTileRows, C>(a, row, r, token);
-  for (; r < end; ++r) panel_tile<1, C>(a, row, r, token);
-}
-
-inline void panel_tokens(const MatmulArgs& a, int64_t row, int from, int end, int token, int end_token) {
-  int t = token;
-  for (; t + kTileTokens <= end_token; t += kTileTokens) panel_rows<kTileTokens>(a, row, from, end, t);
-  if constexpr (kTileTokens > 4)
-    for (; t + 4 <= end_token; t += 4) panel_rows<4>(a, row, from, end, t);
-  for (; t + 2 <= end_token; t += 2) panel_rows<2>(a, row, from, end, t);
-  for (; t < end_token; ++t) panel_rows<1>(a, row, from, end, t);
-}
-
-// All tokens over panel rows [0, n), which are weight rows [row, row + n): as many tokens as the second level of the
-// cache holds, and of the panel as many rows as the first level does.
-void matmul_panel(const MatmulArgs& a, int64_t row, int n) {
-  constexpr int64_t kRowsBytes = 24 << 10, kTokensBytes = 384 << 10;
-  const auto fitting = [&](int64_t bytes, int unit) {
-    const int64_t units = bytes / (a.cols * static_cast<int64_t>(sizeof(float)) * unit);
-    return static_cast<int>(units < 1 ? 1 : units) * unit;
-  };
-  const int rows = fitting(kRowsBytes, kTileRows), tokens = fitting(kTokensBytes, kTileTokens);
-  for (int t = 0; t < a.tokens; t += tokens)
-    for (int r = 0; r < n; r += rows)
-      panel_tokens(a, row, r, r + rows < n ? r + rows : n, t, t + tokens < a.tokens ? t + tokens : a.tokens);
-}
-
 template <class Rows>
-void matmul_rows(const MatmulArgs& a) {
-  if (a.tokens <= kFewTokens) return a.conv1d ? conv1d_few<Rows>(a) : matmul_few<Rows>(a);
+void matmul_panels(const MatmulArgs& a) {
   for (int64_t row = a.row_begin; row < a.row_end; row += kPanelRows) {
     const int n = static_cast<int>(a.row_end - row < kPanelRows ? a.row_end - row : kPanelRows);
     if (a.conv1d)
       widen_columns<Rows>(a, row, n);
     else
       widen_rows<Rows>(a, row, n);
-    matmul_panel(a, row, n);
+    panel_by_all(a, row, n);
   }
+}
+
+// Whether a copy of the rows, widened once, is worth while: where it saves instructions that a register of all lanes
+// does not take.
+template <class Rows>
+bool wants_panel(const MatmulArgs& a) {
+  constexpr int kManyTokens = 128;
+  return a.conv1d || (kRegs > 1 && Rows::kBytes < 4 && a.tokens > kManyTokens);
+}
+
+template <class Rows>
+void matmul_rows(const MatmulArgs& a) {
+  if (a.tokens <= kFewTokens) return a.conv1d ? conv1d_few<Rows>(a) : matmul_few<Rows>(a);
+  if (wants_panel<Rows>(a)) return matmul_panels<Rows>(a);
+  const std::byte* base = a.w + static_cast<size_t>(a.row_begin) * a.row_bytes;
+  rows_by_all<Rows>(a, {base, a.row_bytes, a.row_begin, true}, a.row_end - a.row_begin);
 }
 
 void decode_rows(const MatmulArgs& a, int64_t row, int n) {
@@ -315,7 +391,7 @@ void matmul_decoded(const MatmulArgs& a) {
       decode_columns(a, row, n);
     else
       decode_rows(a, row, n);
-    matmul_panel(a, row, n);
+    panel_by_all(a, row, n);
   }
 }
 

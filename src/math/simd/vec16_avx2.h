@@ -146,6 +146,13 @@ KVASIR_SIMD_FN V16 load_bf16(const void* p) {
   return {_mm256_castsi256_ps(lo), _mm256_castsi256_ps(hi)};
 }
 // AVX2 has no 16-bit masked load, so a tail goes through a buffer.
+KVASIR_SIMD_FN Reg load_reg_f16(const void* p) {
+  return {_mm256_cvtph_ps(_mm_loadu_si128(static_cast<const __m128i*>(p)))};
+}
+KVASIR_SIMD_FN Reg load_reg_bf16(const void* p) {
+  const __m256i words = _mm256_cvtepu16_epi32(_mm_loadu_si128(static_cast<const __m128i*>(p)));
+  return {_mm256_castsi256_ps(_mm256_slli_epi32(words, 16))};
+}
 KVASIR_SIMD_FN V16 load_f16_n(const void* p, int n) {
   alignas(32) uint16_t tail[16] = {};
   __builtin_memcpy(tail, p, static_cast<size_t>(n) * sizeof tail[0]);
@@ -255,5 +262,7 @@ KVASIR_SIMD_FN void transpose16(const V16* rows, V16* columns) {
 }
 
 KVASIR_SIMD_FN void prefetch(const void* p) { __builtin_prefetch(p); }
+/// Not into the first level of the cache.
+KVASIR_SIMD_FN void prefetch_far(const void* p) { __builtin_prefetch(p, 0, 2); }
 
 }  // namespace KVASIR_SIMD_NS

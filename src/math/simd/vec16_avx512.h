@@ -104,6 +104,9 @@ KVASIR_SIMD_FN V16 load_bf16(const void* p) { return widen_bf16(_mm256_loadu_si2
 KVASIR_SIMD_FN V16 load_f16_n(const void* p, int n) { return widen_f16(_mm256_maskz_loadu_epi16(first_lanes(n), p)); }
 KVASIR_SIMD_FN V16 load_bf16_n(const void* p, int n) { return widen_bf16(_mm256_maskz_loadu_epi16(first_lanes(n), p)); }
 
+KVASIR_SIMD_FN Reg load_reg_f16(const void* p) { return load_f16(p); }
+KVASIR_SIMD_FN Reg load_reg_bf16(const void* p) { return load_bf16(p); }
+
 // The f16 that a block of integers begins with, in every lane; reads 8 bytes.
 KVASIR_SIMD_FN V16 block_scale(const void* block) {
   const __m128 four = _mm_cvtph_ps(_mm_loadl_epi64(static_cast<const __m128i*>(block)));
@@ -198,5 +201,7 @@ KVASIR_SIMD_FN void transpose16(const V16* rows, V16* columns) {
 }
 
 KVASIR_SIMD_FN void prefetch(const void* p) { __builtin_prefetch(p); }
+/// Not into the first level of the cache.
+KVASIR_SIMD_FN void prefetch_far(const void* p) { __builtin_prefetch(p, 0, 2); }
 
 }  // namespace KVASIR_SIMD_NS

@@ -146,6 +146,8 @@ KVASIR_SIMD_FN V16 load_bf16(const void* p) {
   return {widen_bf16(vget_low_u16(lo)), widen_bf16(vget_high_u16(lo)), widen_bf16(vget_low_u16(hi)),
           widen_bf16(vget_high_u16(hi))};
 }
+KVASIR_SIMD_FN Reg load_reg_f16(const void* p) { return {widen_f16(vld1_u16(static_cast<const uint16_t*>(p)))}; }
+KVASIR_SIMD_FN Reg load_reg_bf16(const void* p) { return {widen_bf16(vld1_u16(static_cast<const uint16_t*>(p)))}; }
 KVASIR_SIMD_FN V16 load_f16_n(const void* p, int n) {
   uint16_t tail[16] = {};
   __builtin_memcpy(tail, p, static_cast<size_t>(n) * sizeof tail[0]);
@@ -233,5 +235,7 @@ KVASIR_SIMD_FN void transpose16(const V16* rows, V16* columns) {
 }
 
 KVASIR_SIMD_FN void prefetch(const void* p) { __builtin_prefetch(p); }
+/// Not into the first level of the cache.
+KVASIR_SIMD_FN void prefetch_far(const void* p) { __builtin_prefetch(p, 0, 2); }
 
 }  // namespace KVASIR_SIMD_NS
