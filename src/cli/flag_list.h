@@ -355,6 +355,7 @@ inline constexpr Flag kMaxSequences{.names = "--max-sequences",
                                     .needs = "--serve"};
 inline constexpr Flag kDraft{.names = "--draft",
                              .help = "with --serve, a small model of the same vocabulary that guesses how texts go on",
+                             .not_with = "--ram",
                              .needs = "--serve"};
 inline constexpr Flag kDraftTokens{.names = "--draft-tokens",
                                    .help = "tokens that the draft model guesses in a pass",

@@ -213,6 +213,9 @@ std::map<std::string, Good> good_values(const std::string& text, const std::stri
   const auto keep = [](std::string value) { return kept.emplace_back(std::move(value)).c_str(); };
   kept.reserve(100);
   const std::string tokenizer = KVASIR_SOURCE_DIR "/models/tales/tokenizer.json";
+  const char* const trace = keep(folder + "/trace.jsonl");
+  put(trace, R"({"name": "a", "prompt": [{"tokens": 9, "salt": 1}], "max_tokens": 8})"
+             "\n");
   return {
       {"MODEL", {"tales-gpt2"}},
       {"bench MODEL", {"tales-gpt2", Shows::nothing}},  // only speeds
@@ -329,6 +332,11 @@ std::map<std::string, Good> good_values(const std::string& text, const std::stri
       {"bench --cache", {"dense", Shows::nothing}},  // only speeds
       {"--plot", {keep(folder + "/plots"), Shows::nothing, {"--ctx", "32"}}},
       {"--prefix", {"20", Shows::differs, {}, {"-p", "-n"}}},
+      {"--serve", {trace, Shows::differs, {}, {"-p", "-n", "--repeats"}}},
+      {"--max-sequences", {"1", Shows::nothing, {"--serve", trace}, {"-p", "-n", "--repeats"}}},
+      {"--step-ms", {"50", Shows::nothing, {"--serve", trace}, {"-p", "-n", "--repeats"}}},
+      {"--draft", {"tales", Shows::differs, {"--serve", trace}, {"-p", "-n", "--repeats"}}},
+      {"--draft-tokens", {"2", Shows::nothing, {"--serve", trace, "--draft", "tales"}, {"-p", "-n", "--repeats"}}},
       {"--limits", {"\n", Shows::nothing, {}, {"-p", "-n", "--repeats", "MODEL"}}},  // no model is opened
       {"--chat", {"100"}},
       {"plan --dtype", {"f32", Shows::differs, {"--model", keep(folder + "/config.json")}, {"MODEL"}}},

@@ -172,5 +172,47 @@ TEST(E2eBench, LimitsNeedNoModel) {
   expect_refused(run_program({"bench", "--limits", "-t", "0"}), "0");
 }
 
+// ---- bench --serve ------------------------------------------------------------------------------------------------
+
+// Two turns of a talk, a request with choices, one whose client leaves, one that comes late.
+const char* const kTrace = R"({"name": "a", "prompt": [{"tokens": 100, "salt": 1}], "max_tokens": 10, "owner": "x"}
+{"name": "b", "prompt": [{"tokens": 80, "salt": 1}, {"tokens": 20, "salt": 2}], "max_tokens": 6, "choices": 3}
+{"name": "c", "prompt": [{"tokens": 30, "salt": 3}], "max_tokens": 100, "cancel_after": 4}
+{"name": "a2", "after": "a", "think": 0.01, "continues": true, "prompt": [{"tokens": 5, "salt": 4}], "max_tokens": 7}
+{"name": "d", "at": 0.05, "prompt": [{"tokens": 1, "salt": 5}], "max_tokens": 1}
+)";
+
+TEST(E2eServeBench, ReplaysATrace) {
+  const TempFolder folder;
+  put(folder / "t.jsonl", kTrace);
+  const Json json = json_of({"bench", "tales", "--serve", folder / "t.jsonl", "-t", "2", "--json"});
+  EXPECT_EQ(json["requests"], 5);
+  EXPECT_EQ(json["finished"], 4);
+  EXPECT_EQ(json["cancelled"], 1);
+  EXPECT_EQ(json["failed"], 0);
+  const int reused = json["prompt_tokens_reused"], computed = json["prompt_tokens_computed"];
+  EXPECT_EQ(reused + computed, 100 + 100 + 30 + 115 + 1);
+  EXPECT_GE(reused, 64 + 109) << "what b has of a, and what a2 has of a";
+  EXPECT_GE(json["tokens_generated"], 10 + 3 * 6 + 4 + 7 + 1);
+  EXPECT_GT(json["first_token_s"]["p50"], 0);
+  EXPECT_GT(json["peak_kv_bytes"], 0);
+  const std::string text = expect_ok(run_program({"bench", "tales", "--serve", folder / "t.jsonl"}));
+  EXPECT_NE(text.find("first token"), std::string::npos) << text;
+}
+
+TEST(E2eServeBench, RefusesWhatIsNoTrace) {
+  const TempFolder folder;
+  const std::pair<const char*, const char*> kWrong[] = {
+      {"Once\n", "t.jsonl:1"},
+      {"{\"name\": \"a\"}\n", "t.jsonl:1"},
+      {"{\"name\": \"a\", \"prompt\": [], \"after\": \"b\"}\n", "'b'"},
+      {"{\"name\": \"a\", \"prompt\": [{\"tokens\": 5, \"salt\": 1}]}\n{\"name\": \"a\", \"prompt\": []}\n",
+       "t.jsonl:2"}};
+  for (const auto& [text, says] : kWrong) {
+    put(folder / "t.jsonl", text);
+    expect_refused(run_program({"bench", "tales", "--serve", folder / "t.jsonl"}), says);
+  }
+}
+
 }  // namespace
 }  // namespace kvasir::e2e
