@@ -16,10 +16,10 @@
 namespace kvasir {
 namespace {
 
-/// Prompts on their way through the scheduler, as many at a time as the batch has room for.
-class Prompts {
+/// PromptsUnderWay on their way through the scheduler, as many at a time as the batch has room for.
+class PromptsUnderWay {
  public:
-  Prompts(Engine& engine, Scheduler& scheduler, const GenerateOptions& options, const OnDone& on_done)
+  PromptsUnderWay(Engine& engine, Scheduler& scheduler, const GenerateOptions& options, const OnDone& on_done)
       : engine_(engine), scheduler_(scheduler), options_(options), on_done_(on_done) {}
 
   size_t under_way() const { return prompt_of_.size(); }
@@ -86,7 +86,7 @@ Result<void> generate_batch(Engine& engine, const SessionOptions& session, std::
     else
       on_done(i, tl::unexpected(std::move(good).error()));
   }
-  Prompts going(engine, *scheduler, options, on_done);
+  PromptsUnderWay going(engine, *scheduler, options, on_done);
   while (!next.empty() || going.under_way() > 0) {
     for (; !next.empty() && going.under_way() < static_cast<size_t>(batch); next.pop_front())
       going.submit(next.front(), prompts[next.front()]);

@@ -10,7 +10,7 @@ namespace {
 // What a node takes besides its tokens: itself, its entry in its parent's map, that of the set of leaves.
 constexpr size_t kNodeBytes = 256;
 
-size_t bytes_of(size_t tokens) { return tokens * sizeof(int); }
+size_t bytes_of_tokens(size_t tokens) { return tokens * sizeof(int); }
 
 template <class Children>
 auto* last_used(const Children& children) {
@@ -86,7 +86,7 @@ void PrefixTree::insert(const std::string& space, std::span<const int> tokens, s
   leaf->parent = &from;
   leaf->tokens.assign(rest.begin(), rest.end());
   leaf->depth = length;
-  stats_.index_bytes += kNodeBytes + bytes_of(rest.size());
+  stats_.index_bytes += kNodeBytes + bytes_of_tokens(rest.size());
   Node& added = *(from.children[rest[0]] = std::move(leaf));
   keep(added, std::move(cache));
   touch(added);
@@ -208,7 +208,7 @@ void PrefixTree::shorten(Node& leaf, int depth) {
   const auto gone = static_cast<size_t>(leaf.depth - depth);
   leaf.tokens.resize(leaf.tokens.size() - gone);
   leaf.depth = depth;
-  stats_.index_bytes -= bytes_of(gone);
+  stats_.index_bytes -= bytes_of_tokens(gone);
 }
 
 // What it goes on from is kept, where nothing else goes on from there: it was used later, or is the last to go.
@@ -216,7 +216,7 @@ void PrefixTree::remove(Node& leaf) {
   const std::shared_ptr<Layout> cache = drop(leaf);
   for (Node* gone = &leaf; gone->parent != nullptr;) {
     Node& parent = *gone->parent;
-    stats_.index_bytes -= kNodeBytes + bytes_of(gone->tokens.size());
+    stats_.index_bytes -= kNodeBytes + bytes_of_tokens(gone->tokens.size());
     if (parent.latest == gone) parent.latest = nullptr;
     parent.children.erase(gone->tokens[0]);
     gone = &parent;
