@@ -74,7 +74,7 @@ Result<size_t> Engine::kv_bytes(const SessionOptions& options, int positions) co
   KVASIR_TRY(const LayoutInfo* layout, find_layout(options.layout));
   const Network& net = *impl_->network;
   KVASIR_TRY(CacheShape shape, session_shape(net.family(), net.config(), options, *layout, impl_->chunk));
-  if (layout->pooled) return layout->bytes(shape, positions);
+  if (layout->pooled) return layout->peak_bytes(shape, positions);
   return session_bytes(net.config(), *layout, shape);
 }
 

@@ -45,7 +45,7 @@ TEST(Verify, EveryCaseOfALayoutHasItsFields) {
     ++(!c.act.empty() ? acts : !c.kv_type.empty() ? types : c.window > 0 ? windows : plain);
   }
   EXPECT_EQ(plain, 1);
-  EXPECT_EQ(acts, 6);
+  EXPECT_EQ(acts, 7);
   EXPECT_EQ(types, static_cast<int>(catalog::kv_types().size()) - 1);
   EXPECT_EQ(windows, opened.model().info().takes_window ? 1 : 0);
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "engine/model_impl.h"
 #include "sched/order.h"
 #include "sched/scheduler_impl.h"
 
@@ -146,13 +147,17 @@ bool Scheduler::Impl::make_room(Sequence& sequence, const Feed& feed) {
   for (;;) {
     auto room = engine.make_room(feed);
     if (room) return true;
-    Sequence* const victim = room.error().kind == Error::no_room ? victim_to_preempt() : nullptr;
-    if (victim == nullptr) {
-      end(sequence, std::move(room).error());
-      return false;
+    if (room.error().kind == Error::no_room) {
+      if (Sequence* const victim = victim_to_preempt()) {
+        preempt(*victim);
+        if (victim == &sequence) return false;
+        continue;
+      }
+      // Kept texts may hold blocks that are this one's too, so that it must copy what it writes to.
+      if (engine.model().impl().memory.pool()->shrink(SIZE_MAX)) continue;
     }
-    preempt(*victim);
-    if (victim == &sequence) return false;
+    end(sequence, std::move(room).error());
+    return false;
   }
 }
 

@@ -26,7 +26,7 @@ struct Shape {
 
 std::vector<int> prompt_of(const Model& model, const std::vector<std::string>& lines, std::mt19937& random) {
   std::string text;
-  for (auto n = 1 + random() % 40; n > 0; --n) text += lines[random() % lines.size()] + " ";
+  for (auto n = 1 + random() % 12; n > 0; --n) text += lines[random() % lines.size()] + " ";
   auto ids = model.tokenizer()->encode(text);
   EXPECT_TRUE(ids) << message_of(ids);
   return *ids;

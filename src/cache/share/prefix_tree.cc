@@ -169,7 +169,7 @@ bool PrefixTree::give_back(size_t bytes) {
   const MutexLock lock(mutex_);
   const size_t before = stats_.bytes;
   bool some = false;
-  while (before - stats_.bytes < bytes && evict_block(true)) some = true;
+  while (before - stats_.bytes < bytes && evict_block(bytes != SIZE_MAX)) some = true;
   return some;
 }
 

@@ -43,7 +43,8 @@ class PrefixTree : public BlockHolder {
   /// Remembers a sequence, unless another begins with all of it. Requires: the cache holds exactly these tokens, all of
   /// them, and nobody writes to it any more.
   void insert(const std::string& space, std::span<const int> tokens, std::shared_ptr<Layout> cache);
-  /// Cuts the ends of the sequences that were used longest ago, of those whose last block only the tree holds.
+  /// Cuts the ends of the sequences that were used longest ago, of those whose last block only the tree holds. SIZE_MAX
+  /// gives up everything: a sequence that shares its last block with the tree need not copy it any more.
   bool give_back(size_t bytes) override;
   size_t spare_bytes() const override;
   PrefixStats stats() const;

@@ -14,7 +14,7 @@
 namespace kvasir {
 namespace {
 
-const CacheShape kShape{1, 1, 512, 2000, kv_type_of(codec_f32()), kv_type_of(codec_f32())};
+const CacheShape kShape{1, 1, 64, 2000, kv_type_of(codec_f32()), kv_type_of(codec_f32())};
 const size_t kBlock = 64 * kShape.position_bytes();
 const size_t kIndex = kBlock / 2;  // room for the tree itself, in limits that are told in blocks
 
@@ -29,7 +29,7 @@ class Prefixes : public testing::Test {
     cache->apply(std::move(*cache->plan(static_cast<int>(tokens.size()))));
     for (size_t i = static_cast<size_t>(from.length); i < tokens.size(); ++i) {
       const float x = static_cast<float>(tokens[i]), y = i > 0 ? static_cast<float>(tokens[i - 1]) : -1;
-      const std::vector<float> k(512, x), v(512, y);
+      const std::vector<float> k(64, x), v(64, y);
       cache->write(0, static_cast<int>(i), k.data(), v.data());
     }
     cache->commit(static_cast<int>(tokens.size()));
@@ -121,6 +121,8 @@ TEST_F(Prefixes, WhatWasUsedLongestAgoGoesFirstAndFromItsEnd) {
   // a is older than c, but what it begins with has been asked for since.
   EXPECT_EQ(tree.find("s", std::span(a).first(128)).length, 128);
   EXPECT_TRUE(tree.give_back(1));
+  EXPECT_EQ(tree.stats().evicted_tokens, 128 + 64) << "one block is enough";
+  EXPECT_TRUE(tree.give_back(1));
   EXPECT_EQ(tree.find("s", a).length, 128);
 }
 
@@ -130,14 +132,16 @@ TEST_F(Prefixes, WhatIsHeldIsNotGivenUp) {
   tree.insert("s", a, cache_of(a));
   auto lease = tree.find("s", a);
   tree.insert("s", b, cache_of(b));
-  EXPECT_EQ(tree.find("s", b).length, 0) << "it had to go itself";
+  EXPECT_EQ(tree.find("s", b).length, 64) << "its end had to go itself";
   EXPECT_EQ(tree.find("s", a).length, 128);
+  EXPECT_TRUE(tree.give_back(SIZE_MAX));
+  EXPECT_EQ(tree.find("s", b).length, 0);
   EXPECT_FALSE(tree.give_back(1));
   lease = {};
   tree.insert("s", c, cache_of(c));
-  EXPECT_EQ(tree.find("s", a).length, 0);
+  EXPECT_EQ(tree.find("s", a).length, 64);
   EXPECT_EQ(tree.find("s", c).length, 128);
-  EXPECT_TRUE(tree.give_back(1));
+  EXPECT_TRUE(tree.give_back(SIZE_MAX));
   EXPECT_EQ(tree.stats().bytes, 0u);
   EXPECT_EQ(pool_->used_bytes(), 0u);
 }
