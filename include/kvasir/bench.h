@@ -109,7 +109,7 @@ struct TraceRequest {
 KVASIR_API Result<std::vector<TraceRequest>> read_trace(const std::string& path);
 
 struct Percentiles {
-  double p50 = 0, p95 = 0, p99 = 0;
+  double p50 = 0, p95 = 0, p99 = 0, most = 0;
 };
 
 /// What a trace came to. Times are seconds from the moment at which a request was due.

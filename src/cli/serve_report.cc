@@ -11,10 +11,13 @@
 namespace kvasir::cli {
 namespace {
 
-Json percentiles_json(const Percentiles& p) { return {{"p50", p.p50}, {"p95", p.p95}, {"p99", p.p99}}; }
+Json percentiles_json(const Percentiles& p) {
+  return {{"p50", p.p50}, {"p95", p.p95}, {"p99", p.p99}, {"most", p.most}};
+}
 
 void print_times(const char* what, const Percentiles& p) {
-  fmt::print("{:<22} {:>10.1f} {:>10.1f} {:>10.1f} ms\n", what, p.p50 * 1e3, p.p95 * 1e3, p.p99 * 1e3);
+  fmt::print("{:<22} {:>10.1f} {:>10.1f} {:>10.1f} {:>10.1f} ms\n", what, p.p50 * 1e3, p.p95 * 1e3, p.p99 * 1e3,
+             p.most * 1e3);
 }
 
 }  // namespace
@@ -49,7 +52,7 @@ void print_serve(const ServeReport& r) {
   const SchedulerStats& s = r.stats;
   fmt::print("{} requests in {:.1f} s: {} finished, {} cancelled, {} failed; {:.1f} tokens a second\n\n", r.requests,
              r.wall_s, s.finished, s.cancelled, s.failed, r.generated_tok_s);
-  fmt::print("{:<22} {:>10} {:>10} {:>10}\n", "", "p50", "p95", "p99");
+  fmt::print("{:<22} {:>10} {:>10} {:>10} {:>10}\n", "", "p50", "p95", "p99", "most");
   print_times("first token", r.first_token_s);
   print_times("between two tokens", r.between_tokens_s);
   print_times("whole request", r.total_s);

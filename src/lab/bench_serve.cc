@@ -170,7 +170,7 @@ class Replay {
     const auto at = [&](double part) {
       return values[static_cast<size_t>(part * static_cast<double>(values.size() - 1))];
     };
-    return {at(0.5), at(0.95), at(0.99)};
+    return {at(0.5), at(0.95), at(0.99), values.back()};
   }
 
   const std::vector<TraceRequest>& trace_;
