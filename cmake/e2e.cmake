@@ -15,6 +15,9 @@ if(NOT CMAKE_CXX_FLAGS MATCHES "-fsanitize")
     --program $<TARGET_FILE:kvasir> --preload $<TARGET_FILE:faulty_io>)
   set_tests_properties(e2e.io_faults PROPERTIES LABELS slow TIMEOUT 120 ENVIRONMENT PYTHONDONTWRITEBYTECODE=1)
 endif()
+# A third of a minute of requests; half an hour with KVASIR_TEST_ALL.
+add_test(NAME e2e.soak COMMAND ${PYTHON3} ${PROJECT_SOURCE_DIR}/tests/load/soak.py --program $<TARGET_FILE:kvasir>)
+set_tests_properties(e2e.soak PROPERTIES LABELS slow TIMEOUT 2400 ENVIRONMENT PYTHONDONTWRITEBYTECODE=1)
 add_test(NAME e2e.memory_over_time COMMAND ${PYTHON3} ${PROJECT_SOURCE_DIR}/bench/memory_over_time
   --kvasir $<TARGET_FILE:kvasir> --model ${PROJECT_SOURCE_DIR}/models/tales --out ${CMAKE_BINARY_DIR}/memory_over_time
   -- -p Hello -n 8 --greedy)

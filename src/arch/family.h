@@ -21,6 +21,13 @@ namespace kvasir {
 
 class Pass;
 
+/// Rows of a matrix that other files store as a tensor of its own: `run` rows of every `step`, from `first` on.
+struct GroupedRows {
+  int role = -1;     ///< of the matrix that has them; -1: the tensor is its own
+  std::string name;  ///< of the tensor that they are in other files
+  int64_t first = 0, run = 0, step = 0;
+};
+
 /// One tensor that the family needs. Tensors of rank 1 are vectors (gains, biases); the rest are matrices.
 struct TensorSpec {
   std::string name;            ///< as in Hugging Face files, without the family's prefixes
@@ -32,6 +39,7 @@ struct TensorSpec {
   bool less_one = false;       ///< a gain that Hugging Face files store less one
   bool of_expert = false;      ///< read by the tokens alone that choose its expert
   int by_head = 0;             ///< rows of q, k and v, which Hugging Face files store head by head, of so many heads
+  GroupedRows grouped = {};    ///< what the fingerprint is made of, so that all files of a model have one
 };
 
 /// Lists in the order of the family's own role numbers.

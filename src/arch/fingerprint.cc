@@ -94,6 +94,16 @@ Result<void> add_matrix(const TensorDir& dir, const WeightSource& source, const 
   return add_rows(stored, rows, m.order, hash);
 }
 
+// Some rows of a matrix, as if they were stored by themselves. Requires: rows in order.
+Result<void> add_grouped(const Stored& stored, int64_t rows, const GroupedRows& grouped, Hash& hash) {
+  std::vector<std::byte> run(static_cast<size_t>(grouped.run) * stored.row_bytes);
+  for (int64_t row = grouped.first; row < rows; row += grouped.step) {
+    KVASIR_CHECK(stored.read(row, run));
+    hash.add(run.data(), run.size());
+  }
+  return {};
+}
+
 void add_vector(const std::vector<float>& v, const RowOrder& order, Hash& hash) {
   std::vector<float> ordered(v.size());
   for (size_t r = 0; r < v.size(); ++r) ordered[r] = v[static_cast<size_t>(order.stored(static_cast<int64_t>(r)))];
@@ -108,8 +118,16 @@ Result<std::string> Network::fingerprint() const {
   hash.add(config_.canonical());
   for (const Group& group : groups_)
     for (size_t i = 0; i < group.matrices.size(); ++i) {
-      const Matrix& m = group.matrices[i];
-      const TensorInfo* info = group.infos[i];
+      const GroupedRows& grouped = group.grouped[i];
+      const auto at = grouped.role < 0 ? i : static_cast<size_t>(grouped.role);
+      const Matrix& m = group.matrices[at];
+      const TensorInfo* info = group.infos[at];
+      if (grouped.role >= 0 && info != nullptr) {
+        const int64_t rows = m.rows / grouped.step * grouped.run;
+        hash.add(fmt::format("{} {} {}x{}\n", grouped.name, m.codec->name, rows, m.cols));
+        KVASIR_CHECK(add_grouped({*dir_, *source_, *info, m.row_bytes()}, m.rows, grouped, hash));
+        continue;
+      }
       hash.add(fmt::format("{} {} {}x{}\n", group.names[i], info != nullptr ? m.codec->name : "f32", m.rows, m.cols));
       if (info != nullptr) KVASIR_CHECK(add_matrix(*dir_, *source_, *info, m, hash));
       add_vector(group.vectors[i], group.orders[i], hash);

@@ -66,6 +66,7 @@ Result<Network::Group> Network::bind(const std::vector<TensorSpec>& specs, const
     group.vectors.push_back(std::move(vector));
     group.orders.push_back(info != nullptr ? row_order(spec, *info) : RowOrder{});
     group.names.push_back(spec.name);
+    group.grouped.push_back(spec.grouped);
     group.by_position.push_back(spec.by_position);
   }
   return group;

@@ -87,6 +87,7 @@ class Network {
     std::vector<std::vector<float>> vectors;  // decoded when opened
     std::vector<RowOrder> orders;             // of each matrix's or vector's rows
     std::vector<std::string> names;           // canonical
+    std::vector<GroupedRows> grouped;         // TensorSpec::grouped
     std::vector<bool> by_position;            // TensorSpec::by_position
     size_t vector_bytes = 0;                  // of the vectors, as stored
   };

@@ -160,7 +160,11 @@ class Replay {
   void see_end(RequestId id, size_t i, double now) {
     if (--states_[i].left > 0) return;
     total_.push_back(now - states_[i].due);
-    for (const size_t next : followers_[trace_[i].name]) due_.emplace(now + trace_[next].think_s, next);
+    const auto next = followers_.find(trace_[i].name);
+    if (next == followers_.end())
+      states_[i] = {};  // nobody goes on with its text
+    else
+      for (const size_t follower : next->second) due_.emplace(now + trace_[follower].think_s, follower);
     ids_.erase(id);
   }
 

@@ -1,6 +1,8 @@
 // Who gets memory and who gives it up. The oldest never gives up its own, so that there is always one that comes nearer
 // to its end.
 #include <algorithm>
+#include <map>
+#include <string_view>
 #include <utility>
 
 #include "engine/model_impl.h"
@@ -21,24 +23,40 @@ SessionOptions Scheduler::Impl::session_options(const Sequence& sequence) const 
 // changed for those who wait before somebody comes, leaves or publishes.
 void Scheduler::Impl::admit() {
   if (!std::exchange(may_admit, false)) return;
+  while (admit_one()) {
+  }
+}
+
+// False: nobody else can be admitted now.
+bool Scheduler::Impl::admit_one() {
   const std::vector<Sequence*> order = waiting_in_order();
   for (auto first = order.begin(); first != order.end();) {
     const std::string& owner = (*first)->job->request.owner;
     const auto end =
         std::find_if(first, order.end(), [&](const Sequence* s) { return s->job->request.owner != owner; });
-    if (!admit_owner({first, end})) return;
+    const Admission what = admit_one_of({first, end});
+    if (what != Admission::nobody) return what == Admission::one;
     first = end;
   }
+  return false;
 }
 
 std::vector<Scheduler::Impl::Sequence*> Scheduler::Impl::waiting_in_order() {
   std::vector<sched::Waiting> waiting;
   std::vector<Sequence*> sequences;
+  // What an owner's running sequences will compute of their prompts is as good as served: else one owner would take
+  // all places at once.
+  std::map<std::string_view, double> promised;
+  for (const Sequence* sequence : running) {
+    const Job& job = *sequence->job;
+    promised[job.request.owner] += std::max(0, job.prompt_tokens() - job.reached) / job.request.weight;
+  }
   for (const auto& [id, job] : jobs)
     for (const auto& sequence : job->choices) {
       if (sequence->over || sequence->session != nullptr || sequence->waits_for_prompt) continue;
       const Request& request = job->request;
-      waiting.push_back({request.owner, owners.counter(request.owner), request.priority, id, sequence->bypassed});
+      const double served = owners.counter(request.owner) + promised[request.owner];
+      waiting.push_back({request.owner, served, request.priority, id, sequence->bypassed});
       sequences.push_back(sequence.get());
     }
   std::vector<Sequence*> order;
@@ -51,31 +69,28 @@ int Scheduler::Impl::reusable(const Sequence& sequence) const {
   return engine.reusable(session_options(sequence), sequence.known()).value_or(0);  // reuse() says what is wrong
 }
 
-// False: there is no more room.
-bool Scheduler::Impl::admit_owner(std::vector<Sequence*> waiting) {
+// The first of an owner's that need not wait for another's prefix.
+Scheduler::Impl::Admission Scheduler::Impl::admit_one_of(std::vector<Sequence*> waiting) {
   std::vector<int> kept;
   for (size_t i = 0; i < std::min(waiting.size(), sched::kBypassDepth); ++i) kept.push_back(reusable(*waiting[i]));
   const size_t ahead = sched::first_of_owner(kept, waiting[0]->bypassed);
-  std::rotate(waiting.begin(), waiting.begin() + static_cast<std::ptrdiff_t>(ahead),
-              waiting.begin() + static_cast<std::ptrdiff_t>(ahead) + 1);
+  const auto first = waiting.begin() + static_cast<std::ptrdiff_t>(ahead);
+  std::rotate(waiting.begin(), first, first + 1);
   for (size_t i = 0; i < waiting.size(); ++i) {
-    if (running.size() >= static_cast<size_t>(options.max_sequences)) return false;
+    if (running.size() >= static_cast<size_t>(options.max_sequences)) return Admission::no_room;
     Sequence& sequence = *waiting[i];
-    if (sequence.over) continue;
     const int now = reusable(sequence);
     if (must_follow(sequence, now)) {
       may_admit = true;
       continue;
     }
-    auto admitted = try_to_admit(sequence, now);
-    if (!admitted)
-      end(sequence, std::move(admitted).error());
-    else if (!*admitted)
-      return false;
-    else if (i == 0 && ahead > 0)
-      ++waiting[1]->bypassed;
+    const auto admitted = try_to_admit(sequence, now);
+    if (!admitted) end(sequence, admitted.error());
+    if (admitted && !*admitted) return Admission::no_room;
+    if (i == 0 && ahead > 0) ++waiting[1]->bypassed;
+    return Admission::one;
   }
-  return true;
+  return Admission::nobody;
 }
 
 // Somebody computes more of its text right now: it has that when that one publishes it.

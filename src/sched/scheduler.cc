@@ -200,13 +200,12 @@ void Scheduler::Impl::fail_all(Job& job, const Error& error) {
 
 void Scheduler::Impl::finish(Sequence& sequence) { end(sequence, sched::finished(sequence, options.clock())); }
 
+// A request counts as what its last choice came to.
 void Scheduler::Impl::end(Sequence& sequence, std::variant<Admitted, Event, Finished, Error> last) {
   Job& job = *sequence.job;
-  const auto* const done = std::get_if<Finished>(&last);
-  const bool failed = done == nullptr, cancelled = done != nullptr && sequence.generator() != nullptr
-                                                       ? done->generation.stop_reason == StopReason::cancelled
-                                                       : done != nullptr && done->embedding.empty();
-  if (done != nullptr) {
+  int64_t* count = &stats.failed;
+  if (const auto* const done = std::get_if<Finished>(&last)) {
+    count = done->generation.stop_reason == StopReason::cancelled ? &stats.cancelled : &stats.finished;
     stats.guessed += done->generation.guessed;
     stats.accepted += done->generation.accepted;
   }
@@ -215,9 +214,10 @@ void Scheduler::Impl::end(Sequence& sequence, std::variant<Admitted, Event, Fini
   sequence.over = true;
   owners.leave(job.request.owner);
   if (sequence.forks) job.lead_next();
+  may_admit = true;
   if (--job.left > 0) return;
   if (!job.admitted) leave_queue(job);
-  ++(failed ? stats.failed : cancelled ? stats.cancelled : stats.finished);
+  ++*count;
 }
 
 void Scheduler::Impl::leave_queue(const Job& job) {

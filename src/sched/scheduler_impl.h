@@ -72,7 +72,9 @@ struct Scheduler::Impl {
   // ---- admission.cc: who gets memory, and who gives it up
   void admit();
   std::vector<Sequence*> waiting_in_order();
-  bool admit_owner(std::vector<Sequence*> waiting);
+  enum class Admission { one, nobody, no_room };
+  bool admit_one();
+  Admission admit_one_of(std::vector<Sequence*> waiting);
   int reusable(const Sequence& sequence) const;
   bool must_follow(const Sequence& sequence, int reusable) const;
   Result<bool> try_to_admit(Sequence& sequence, int reusable);

@@ -307,6 +307,21 @@ TEST(Scheduler, CancellingAnywhereChangesNobodyElse) {
   }
 }
 
+// The one that would have computed the prompt for the others is gone before it had memory.
+TEST(Scheduler, AChoiceThatLeavesTheQueueIsNotWaitedFor) {
+  Opened opened(with_ctx(400), {.threads = 1});
+  Scheduled s(opened, {.max_sequences = 1});
+  s.submit(request_of(tiny::ids(50), sampled(5)));
+  Request request = request_of(tiny::ids(90), sampled(5));
+  request.choices = 3;
+  const RequestId id = s.submit(std::move(request));
+  s.turn();
+  s.scheduler->cancel(id, 0);
+  s.finish();
+  EXPECT_EQ(s.of(id, 0).finished->generation.stop_reason, StopReason::cancelled);
+  for (int choice = 1; choice < 3; ++choice) EXPECT_EQ(s.of(id, choice).finished->generation.tokens.size(), 5u);
+}
+
 TEST(Scheduler, CancellingOneChoiceKeepsTheOthers) {
   Opened opened(with_ctx(400), {.threads = 2, .prefill_chunk = 32});
   Session session = opened.session({.layout = "paged"});
@@ -486,6 +501,11 @@ TEST(Scheduler, FloodingOwnersShareAndOthersAreNotStarved) {
   };
   flood("a", 1);
   flood("b", 1);
+  s.turn();
+  std::map<std::string, int> begun;
+  for (const auto& [id, outcome] : s.outcomes) begun[owner_of[id.first]] += outcome.admitted.has_value();
+  EXPECT_EQ(begun["a"], 2) << "places are shared from the first pass on";
+  EXPECT_EQ(begun["b"], 2);
   std::map<std::string, int> done;
   const auto finished = [&] {
     done.clear();

@@ -21,7 +21,6 @@ TOLERANCE = 1e-4
 REFUSED = {('stablelm_12b', 'folder'): 'qk_layernorm', ('stablelm_12b', 'gguf'): 'use_parallel_residual',
            ('cohere_norms', 'folder'): 'use_qk_norm', ('cohere_norms', 'gguf'): 'use_qk_norm',
            ('gpt_oss', 'folder'): 'down_proj'}     # by column
-TWO_MODELS = {'internlm2'}     # q, k and v are one matrix in the folder
 
 
 class Refused(Exception):
@@ -72,7 +71,7 @@ def compare(program, name, args):
             said.append(f'{form} refused by {word}' if good else f'{form} refused ({refusal})')
         else:
             good = good and (name, form) not in REFUSED
-    if len(found) == 2 and name not in TWO_MODELS:
+    if len(found) == 2:
         other = [key for key in found[0] if found[0][key] != found[1][key]]
         good = good and not other
         said.append(f'another {", ".join(other)}' if other else found[0]['fingerprint'])

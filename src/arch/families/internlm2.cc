@@ -32,7 +32,13 @@ std::vector<TensorSpec> internlm2_layer_table(const ModelConfig& c, int l) {
       {kGate, "feed_forward.w1.weight"},    {kUp, "feed_forward.w3.weight"}, {kDown, "feed_forward.w2.weight"}};
   for (const auto& [role, name] : kNames) table[static_cast<size_t>(role)].name = p + std::string(name);
   if (!c.qkv_grouped) return table;
-  table[kQ] = {p + "attention.wqkv.weight", {(int64_t{c.heads} + 2 * c.kv_heads) * c.head_dim, c.hidden}};
+  const int64_t d = c.head_dim, queries = c.group() * d, step = queries + 2 * d;
+  table[kQ].grouped = {kQ, table[kQ].name, 0, queries, step};
+  table[kK].grouped = {kQ, table[kK].name, queries, d, step};
+  table[kV].grouped = {kQ, table[kV].name, queries + d, d, step};
+  table[kQ].name = p + "attention.wqkv.weight";
+  table[kQ].shape = {step * c.kv_heads, c.hidden};
+  table[kQ].by_head = 0;
   table[kK].present = table[kV].present = false;
   return table;
 }
