@@ -112,7 +112,7 @@ struct Percentiles {
   double p50 = 0, p95 = 0, p99 = 0, most = 0;
 };
 
-/// What a trace came to. Times are seconds from the moment at which a request was due.
+/// The results of one replay. Times are seconds from the moment at which a request was due.
 struct ServeReport {
   SchedulerStats stats;
   int requests = 0;

@@ -64,7 +64,7 @@ struct CacheStats {
 struct Reuse {
   int tokens = 0;    ///< reused
   int differs = -1;  ///< the first of the session's own tokens that the text does not have; -1: it has them all
-  /// What the kept text that was used last goes on with after the reused tokens, at most 16 ids.
+  /// The ids that follow the reused tokens in the kept text, at most 16; of several such texts, the one used last.
   std::vector<int> kept_ids = {};
 };
 

@@ -38,7 +38,7 @@ struct Request {
 /// The prompt has its memory, and `reused` of its tokens are not computed again.
 struct Admitted {
   int reused = 0;
-  /// What the kept text that was used last goes on with, where the two part: at most 16 ids.
+  /// The ids that follow them in the kept text, at most 16; of several such texts, the one used last (Reuse::kept_ids).
   std::vector<int> kept_ids = {};
 };
 

@@ -41,7 +41,7 @@ struct Split {
   std::atomic<int> units{0};  // not yet done
 };
 
-/// What one thread does at a time: some tokens of one KV head; some tiles of a split token; or one KV head of all
+/// The work of one thread at a time: some tokens of one KV head; some tiles of a split token; or one KV head of all
 /// tokens of some items that share tiles.
 struct Unit {
   size_t item;

@@ -50,12 +50,12 @@ std::string numbered(std::string_view name, int64_t expert) {
   return fmt::format("{}{}{}", name.substr(0, star), expert, name.substr(star + 1));
 }
 
-/// What stands around a part of a name.
+/// The text before and after a part of a name.
 struct Around {
   std::string_view before, after;
 };
 
-// Nothing where `name` does not end in `part`, or in `part` and ".weight" or the like.
+// Splits a name that ends in `part`, or in `part` and ".weight" or the like; other names give nothing.
 std::optional<Around> around(std::string_view name, std::string_view part) {
   const size_t at = part.empty() ? name.npos : name.rfind(part);
   if (at == name.npos) return std::nullopt;

@@ -79,7 +79,7 @@ TEST(SplitTensors, RowsThatTakeTurns) {
   EXPECT_FALSE(split_tensor(tensor("x", {3, 0}), kTurns, "", "", "here")) << "no rows";
 }
 
-// Where a plane begins and how far its rows are apart, of each expert and of each of the two that take turns.
+// The begin and the step of each plane, for every expert and both of the matrices that take turns.
 TEST(SplitTensors, PlanesOfScalesAndCodes) {
   constexpr TensorSplit kPlanes{.name = "both_blocks", .parts = kGateUp, .by_turns = true, .scales = "both_scales"};
   TensorDir dir;

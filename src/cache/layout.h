@@ -141,7 +141,7 @@ class Layout {
     size_t bytes;
     int holders;  ///< layouts that hold it
   };
-  /// What it holds, in the order of positions.
+  /// All pieces that it holds, in the order of positions.
   virtual std::vector<Piece> memory() const { return {{this, bytes(), 1}}; }
   /// Exact: what is allocated now.
   virtual size_t bytes() const = 0;

@@ -1,4 +1,4 @@
-// What the replay of a trace prints: bench --serve.
+// The report of a replayed trace, as a table and as JSON: bench --serve.
 #pragma once
 
 #include <kvasir/bench.h>

@@ -50,10 +50,16 @@ void Engine::in_parallel(size_t n, const std::function<void(size_t)>& f) {
 }
 std::string Engine::cpu() const { return impl_->compute->kernels().name; }
 
-Result<Session> Engine::open_session(const SessionOptions& options) const {
+Result<std::pair<const LayoutInfo*, CacheShape>> Engine::Impl::shape_of(const SessionOptions& options) const {
   KVASIR_TRY(const LayoutInfo* layout, find_layout(options.layout));
+  KVASIR_TRY(CacheShape shape, session_shape(network->family(), network->config(), options, *layout, chunk));
+  return std::pair(layout, std::move(shape));
+}
+
+Result<Session> Engine::open_session(const SessionOptions& options) const {
+  KVASIR_TRY(auto made, impl_->shape_of(options));
+  auto& [layout, shape] = made;
   const Network& net = *impl_->network;
-  KVASIR_TRY(CacheShape shape, session_shape(net.family(), net.config(), options, *layout, impl_->chunk));
   SharedMemory& memory = impl_->model->impl().memory;
   if (options.ctx == 0 && (memory.budget().limited() || memory.kv_budget().limited())) {
     const size_t spare = memory.pool()->spare_bytes();
@@ -71,11 +77,10 @@ size_t Engine::kv_room() const { return impl_->model->impl().memory.pool()->room
 size_t Engine::kv_used() const { return impl_->model->impl().memory.pool()->used_bytes(); }
 
 Result<size_t> Engine::kv_bytes(const SessionOptions& options, int positions) const {
-  KVASIR_TRY(const LayoutInfo* layout, find_layout(options.layout));
-  const Network& net = *impl_->network;
-  KVASIR_TRY(CacheShape shape, session_shape(net.family(), net.config(), options, *layout, impl_->chunk));
+  KVASIR_TRY(const auto made, impl_->shape_of(options));
+  const auto& [layout, shape] = made;
   if (layout->pooled) return layout->peak_bytes(shape, positions);
-  return session_bytes(net.config(), *layout, shape);
+  return session_bytes(impl_->network->config(), *layout, shape);
 }
 
 Result<void> Engine::pass(std::span<const Feed> feeds, PassOutput* out) {

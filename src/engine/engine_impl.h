@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <utility>
 
 #include <kvasir/engine.h>
 
@@ -38,6 +39,8 @@ struct Engine::Impl {
   std::shared_ptr<PrefixTree> prefixes;  // null without prefix_ram
   int chunk = 0;
 
+  /// The layout and the shape of a session's cache. Errors: unknown names, a context or window that cannot be.
+  Result<std::pair<const LayoutInfo*, CacheShape>> shape_of(const SessionOptions& options) const;
   /// Chooses the chunk and takes its memory from the budget.
   Result<void> plan_memory(Budget& budget, int prefill_chunk);
 };

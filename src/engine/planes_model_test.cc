@@ -68,7 +68,7 @@ class PlanesModel : public testing::Test {
     tensors_[name + "_scales"] = {"U8", {kExperts, rows, cols / 32}, std::move(scales)};
   }
 
-  // Those that `take` says, in a file.
+  // A file of the tensors that `take` chooses.
   template <class F>
   void write_file(const std::string& file, F take) const {
     Json header = Json::object();
@@ -141,7 +141,7 @@ TEST_F(PlanesModel, IsOneModelWhateverTheModeAndTheFiles) {
   }
 }
 
-// What plan says of memory holds for a layer that is put together.
+// The memory that plan predicts is right for a layer that is put together.
 TEST_F(PlanesModel, ItsBytesArePlanned) {
   size_t stored = 0;
   for (const auto& [name, tensor] : tensors_) stored += tensor.bytes.size();

@@ -11,7 +11,6 @@
 #include "engine/engine_impl.h"
 #include "engine/model_impl.h"
 #include "engine/session_impl.h"
-#include "engine/session_shape.h"
 
 namespace kvasir {
 namespace {
@@ -66,11 +65,9 @@ Result<Reuse> Engine::reuse(Session& session, std::span<const int> text) {
 }
 
 Result<int> Engine::reusable(const SessionOptions& options, std::span<const int> text) const {
-  KVASIR_TRY(const LayoutInfo* layout, find_layout(options.layout));
-  KVASIR_TRY(const CacheShape shape,
-             session_shape(impl_->network->family(), impl_->network->config(), options, *layout, impl_->chunk));
+  KVASIR_TRY(const auto made, impl_->shape_of(options));
   if (impl_->prefixes == nullptr || text.empty()) return 0;
-  KVASIR_TRY(const std::string space, space_of(*impl_->model, shape, options.salt));
+  KVASIR_TRY(const std::string space, space_of(*impl_->model, made.second, options.salt));
   return impl_->prefixes->length_of(space, text.first(text.size() - 1));
 }
 

@@ -26,7 +26,7 @@ struct Task {
   Generation finish(Engine& engine);
 };
 
-/// What a generation's statistics say of the model, the engine and the process.
+/// Fills in the statistics of the model, the engine and the process.
 void add_run_stats(const Engine& engine, const GenerateOptions& options, GenStats* stats);
 
 /// Errors: a prompt after `held` tokens that does not fit a context of `ctx`; an id that the model does not know; no

@@ -251,7 +251,15 @@ Result<VerifyCase> compare_act(const std::shared_ptr<const Model>& model, const 
   const CompareGeneration compare_generation = [&](size_t text, const Generation& g) {
     return compare_with(*model, o.prompts[text], reference[text], g, &c);
   };
-  KVASIR_CHECK(s.act->run({*engine, in_layout(group.session, c.layout), texts, compare, compare_generation}));
+  const CompareAlone compare_alone = [&](const Generation& g, const Generation& alone) {
+    for (size_t i = 0; i < g.tokens.size(); ++i)
+      c.differing_tokens += i >= alone.tokens.size() || g.tokens[i] != alone.tokens[i];
+    c.compared_tokens += static_cast<int>(g.tokens.size());
+    c.compared_logits += g.tokens.size() * static_cast<size_t>(model->info().vocab);
+    c.differing_logit_bits += g.tokens.size() == alone.tokens.size() && g.receipt != alone.receipt ? 1 : 0;
+  };
+  KVASIR_CHECK(
+      s.act->run({*engine, in_layout(group.session, c.layout), texts, compare, compare_generation, compare_alone}));
   return c;
 }
 

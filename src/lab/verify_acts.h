@@ -24,12 +24,16 @@ using Compare = std::function<void(size_t text, int position, std::span<const fl
 /// Takes what was generated after a text's prompt, all of it or a beginning, with its receipt.
 using CompareGeneration = std::function<Result<void>(size_t text, const Generation& generation)>;
 
+/// Takes what a request gave in company and what it gives alone.
+using CompareAlone = std::function<void(const Generation& generation, const Generation& alone)>;
+
 struct ActRun {
   Engine& engine;
   SessionOptions session;
   std::span<const KnownText> texts;
   Compare compare;
   CompareGeneration compare_generation;
+  CompareAlone compare_alone;
 };
 
 struct VerifyAct {

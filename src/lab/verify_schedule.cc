@@ -13,11 +13,41 @@
 namespace kvasir {
 namespace {
 
-constexpr int kBlockPositions = 64;
+constexpr int kChoices = 3;
+
+// Choices that go their own ways from the prompt on: what they write to shared blocks differs.
+GenerateOptions drawn(size_t text, const KnownText& known) {
+  constexpr int kTokens = 8;  // each is compared with all of its text computed anew
+  GenerateOptions options;
+  options.sampling = {.temperature = 1, .top_k = 0, .top_p = 1, .min_p = 0, .seed = text};
+  options.ignore_eos = true;
+  options.receipt = true;
+  options.max_tokens = std::min(kTokens, static_cast<int>(known.tokens.size()) - known.prompt);
+  return options;
+}
+
+std::span<const int> prompt_of(const KnownText& known) {
+  return std::span(known.tokens).first(static_cast<size_t>(known.prompt));
+}
+
+using Alone = std::vector<std::vector<Generation>>;  // [texts][kChoices]
+
+Result<Alone> drawn_alone(const ActRun& run, SessionOptions session) {
+  session.layout = "none";
+  Alone alone;
+  for (size_t text = 0; text < run.texts.size(); ++text) {
+    const KnownText& known = run.texts[text];
+    KVASIR_TRY(Session own, run.engine.open_session(session));
+    KVASIR_TRY(auto choices, generate_samples(run.engine, own, prompt_of(known), kChoices, drawn(text, known)));
+    alone.push_back(std::move(choices));
+  }
+  return alone;
+}
 
 class Crowd {
  public:
-  Crowd(const ActRun& run, Scheduler& scheduler) : run_(run), scheduler_(scheduler) {}
+  Crowd(const ActRun& run, const Alone& alone, Scheduler& scheduler)
+      : run_(run), alone_(alone), scheduler_(scheduler) {}
 
   // Twice as many requests as there are texts; somebody may cancel between any two passes.
   Result<void> go() {
@@ -40,29 +70,32 @@ class Crowd {
   struct Sent {
     size_t text;
     int left;  // choices
+    bool drawn;
   };
 
   Result<void> submit(size_t text) {
     const KnownText& known = run_.texts[text];
-    const auto prompt = std::span(known.tokens).first(static_cast<size_t>(known.prompt));
+    const auto prompt = prompt_of(known);
     const auto generated = std::span(known.tokens).subspan(static_cast<size_t>(known.prompt));
     Request request{.prompt = {prompt.begin(), prompt.end()}};
-    request.options.sampling = {.temperature = 0};
-    request.options.ignore_eos = true;
-    request.options.receipt = true;
+    const bool draws = below(random_, 2) == 0;
+    request.options = drawn(text, known);
+    if (!draws) {
+      request.options.sampling = {.temperature = 0};
+      request.options.max_tokens = static_cast<int>(generated.size());
+    }
     request.options.lookup = below(random_, 3);
-    request.options.max_tokens = static_cast<int>(generated.size());
-    request.choices = 1 + below(random_, 3);
+    request.choices = draws ? kChoices : 1 + below(random_, kChoices);
     request.priority = below(random_, 3);
     request.owner = std::to_string(below(random_, 3));
     request.reuse = below(random_, 4) > 0;
-    if (below(random_, 3) == 0) {
+    if (!draws && below(random_, 3) == 0) {
       const auto had = generated.first(static_cast<size_t>(below(random_, static_cast<int>(generated.size()))));
       request.resume.emplace_back(had.begin(), had.end());
     }
     const int choices = request.choices;
     KVASIR_TRY(const RequestId id, scheduler_.submit(std::move(request)));
-    texts_[id] = {text, choices};
+    texts_[id] = {text, choices, draws};
     return {};
   }
 
@@ -73,14 +106,18 @@ class Crowd {
       const auto* done = std::get_if<Finished>(&event.news);
       if (done == nullptr) continue;
       // A cancelled one that was never given a row has a receipt of nothing.
-      if (!done->generation.receipt.empty() && !done->generation.stats.cache.layout.empty())
-        KVASIR_CHECK(run_.compare_generation(sent->second.text, done->generation));
+      const Generation& g = done->generation;
+      if (!g.receipt.empty() && !g.stats.cache.layout.empty() && sent->second.drawn)
+        run_.compare_alone(g, alone_[sent->second.text][static_cast<size_t>(event.choice)]);
+      else if (!g.receipt.empty() && !g.stats.cache.layout.empty())
+        KVASIR_CHECK(run_.compare_generation(sent->second.text, g));
       if (--sent->second.left == 0) texts_.erase(sent);
     }
     return {};
   }
 
   const ActRun& run_;
+  const Alone& alone_;
   Scheduler& scheduler_;
   std::mt19937 random_{5};
   std::map<RequestId, Sent> texts_;
@@ -109,9 +146,11 @@ Result<void> schedule(const ActRun& run) {
              Scheduler::create(*engine, {.session = session, .max_sequences = 8, .step_ms = 50, .clock = [&] {
                                            return seconds += below(random, 100) * 1e-3;
                                          }}));
-  KVASIR_CHECK(Crowd(run, *scheduler).go());
+  KVASIR_TRY(const Alone by_itself, drawn_alone(run, session));
+  KVASIR_CHECK(Crowd(run, by_itself, *scheduler).go());
   KVASIR_TRY(const auto layout, catalog::find_layout(session.layout));
-  const bool presses = layout.pooled && longest > 3 * kBlockPositions;
+  KVASIR_TRY(const size_t block, run.engine.kv_bytes(session, 1));
+  const bool presses = layout.pooled && alone > 3 * block;
   if (presses && scheduler->stats().preemptions == 0)
     return fail(Error::internal, "no sequence gave up its memory, so that nothing was tried", "verify schedule");
   return {};

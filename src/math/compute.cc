@@ -51,7 +51,7 @@ bool is_few(int x_rows, const MatmulJob& job) {
   return job.y.n <= kFewIntegerTokens && x_rows <= kArrangedRows;
 }
 
-// Of a pass whose rows all meet all its weights.
+// A matrix of a pass in which every row meets every weight.
 bool is_some(int x_rows, const MatmulJob& job) { return !job.w.conv1d && job.y.n == x_rows && x_rows <= kSomeTokens; }
 
 /// Output rows of one job.

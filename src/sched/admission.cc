@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "engine/model_impl.h"
+#include "math/tile.h"
 #include "sched/order.h"
 #include "sched/scheduler_impl.h"
 
@@ -44,7 +45,7 @@ bool Scheduler::Impl::admit_one() {
 std::vector<Scheduler::Impl::Sequence*> Scheduler::Impl::waiting_in_order() {
   std::vector<sched::Waiting> waiting;
   std::vector<Sequence*> sequences;
-  // What an owner's running sequences will compute of their prompts is as good as served: else one owner would take
+  // Prompt tokens that an owner's running sequences have still to compute count as served: else one owner would take
   // all places at once.
   std::map<std::string_view, double> promised;
   for (const Sequence* sequence : running) {
@@ -115,7 +116,7 @@ Result<bool> Scheduler::Impl::try_to_admit(Sequence& sequence, int reusable) {
   Reuse reused;
   if (sequence.job->request.reuse) {
     KVASIR_TRY(reused, engine.reuse(*session, sequence.known()));
-    // What it holds now is not free for others any more, so that the room may have become less.
+    // The reused blocks are not free for others any more, so the room may have become less.
     KVASIR_TRY(const bool has, has_room(sequence, reused.tokens));
     if (!has) return false;
   }
@@ -126,7 +127,7 @@ Result<bool> Scheduler::Impl::try_to_admit(Sequence& sequence, int reusable) {
 // Blocks for all known tokens but the first `held`, one more for what is generated, and one for each that runs. One
 // that was preempted twice waits until all that it may become fits. Alone there is always room.
 Result<bool> Scheduler::Impl::has_room(const Sequence& sequence, int held) const {
-  constexpr int kBlockPositions = 64, kPatience = 2;
+  constexpr int kPatience = 2;
   const size_t room = engine.kv_room();
   if (running.empty() || block == 0 || room == SIZE_MAX) return true;
   const GenerateOptions& o = sequence.job->request.options;
@@ -134,7 +135,7 @@ Result<bool> Scheduler::Impl::has_room(const Sequence& sequence, int held) const
   if (sequence.preemptions >= kPatience)
     end = o.max_tokens < 0 ? ctx : std::max(end, sequence.job->prompt_tokens() + o.max_tokens);
   KVASIR_TRY(const size_t all, engine.kv_bytes(options.session, std::min(end, ctx)));
-  const size_t has = block * static_cast<size_t>(held / kBlockPositions);
+  const size_t has = block * static_cast<size_t>(held / kTilePositions);
   const size_t others = block * (running.size() + static_cast<size_t>(sequence.job->left));
   return all - std::min(all, has) + others <= room;
 }
@@ -146,11 +147,13 @@ void Scheduler::Impl::start(Sequence& sequence, std::unique_ptr<Session> session
   const auto place =
       std::find_if(running.begin(), running.end(), [&](const Sequence* other) { return other->age > sequence.age; });
   running.insert(place, &sequence);
+  // Others may have published more of the prompt while it waited.
+  const int more = std::max(0, std::min(reused.tokens, job.prompt_tokens()) - job.reached);
+  job.reused += more;
+  job.reached += more;
+  stats.reused += more;
   if (job.admitted) return;
   job.admitted = options.clock();
-  job.reused = std::min(reused.tokens, job.prompt_tokens());
-  job.reached = job.reused;
-  stats.reused += job.reused;
   leave_queue(job);
   add_event(sequence, Admitted{.reused = job.reused, .kept_ids = reused.kept_ids});
 }
@@ -194,7 +197,7 @@ void Scheduler::Impl::preempt(Sequence& sequence) {
   close(sequence);
 }
 
-// What it computed is kept, as long as the memory is not needed.
+// Its K and V are kept as a text until the memory is needed.
 void Scheduler::Impl::close(Sequence& sequence) {
   if (sequence.session == nullptr) return;
   if (sequence.job->request.reuse) (void)engine.keep(*sequence.session);  // without it, it is only computed again

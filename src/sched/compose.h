@@ -7,7 +7,7 @@
 
 namespace kvasir::sched {
 
-/// What one running sequence could compute in the next pass.
+/// The tokens that one running sequence could compute in the next pass.
 struct Need {
   int tokens = 0;    ///< known and not computed, 1 or more; a sequence that decodes has 1
   uint64_t age = 0;  ///< smaller is older

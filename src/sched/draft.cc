@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include <kvasir/sampling.h>
+
 namespace kvasir::sched {
 namespace {
 
@@ -19,10 +21,6 @@ Result<void> check_vocabulary(const Model& large, const Model& small) {
   for (int id = 0; id < std::min(a->vocab_size(), b->vocab_size()); ++id)
     if (a->piece(id) != b->piece(id)) return refuse(fmt::format("token {} of the draft model is another one", id));
   return {};
-}
-
-int likeliest(std::span<const float> row) {
-  return static_cast<int>(std::max_element(row.begin(), row.end()) - row.begin());
 }
 
 }  // namespace
@@ -74,10 +72,11 @@ std::vector<std::vector<int>> Draft::guess(std::span<const Ask> asks) {
     // Without memory or finite logits there are no more guesses, and the answer is the same.
     if (feeds.empty() || !engine_->step(feeds, &out)) return guesses;
     for (size_t i = 0; i < of.size(); ++i) {
-      if (out[i].error)
-        sessions[of[i]] = nullptr;
+      const auto likeliest = sample(out[i].logits, {.temperature = 0});
+      if (likeliest)
+        guesses[of[i]].push_back(*likeliest);
       else
-        guesses[of[i]].push_back(likeliest(out[i].logits));
+        sessions[of[i]] = nullptr;  // a row that is not finite, or none
     }
   }
 }

@@ -17,7 +17,7 @@ void Owners::arrive(const std::string& owner, double weight) {
   if (least != nullptr) account.counter = std::max(account.counter, least->counter);
 }
 
-// Whoever has nothing here any more, and has had no more than the others, need not be remembered.
+// An absent owner is forgotten once its counter is no larger than those of all who are present.
 void Owners::leave(const std::string& owner) {
   const auto gone = accounts_.find(owner);
   if (--gone->second.sequences > 0) return;

@@ -19,7 +19,7 @@ class Owners {
   /// Tokens served, over the weight: the least goes first.
   double counter(const std::string& owner) const;
 
-  /// What one generated token costs, in prompt tokens.
+  /// The cost of one generated token, in prompt tokens.
   static constexpr double kGenerated = 4;
 
  private:

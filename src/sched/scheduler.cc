@@ -49,7 +49,7 @@ Result<std::unique_ptr<Scheduler>> Scheduler::create(Engine& engine, SchedulerOp
   return std::unique_ptr<Scheduler>(new Scheduler(std::move(impl)));
 }
 
-// What the first session is given is what every request may have: an answer must not end sooner because others are
+// Every request may have the context that one session alone is given: an answer must not end sooner because others are
 // there.
 Result<void> Scheduler::Impl::set_limits() {
   KVASIR_TRY(const Session alone, engine.open_session(options.session));

@@ -30,7 +30,7 @@ struct Scheduler::Impl {
   size_t capacity = 0;  // bytes of KV that one request alone may take; SIZE_MAX: no limit
   size_t block = 0;     // bytes of a block of KV; 0: the layout has none, sessions are promised all they may take
 
-  // What other threads bring and read.
+  // Shared with the threads that submit, cancel and read counters.
   Mutex mutex;
   Condition news;
   std::vector<std::unique_ptr<Job>> inbox KVASIR_GUARDED_BY(mutex);

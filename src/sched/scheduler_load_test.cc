@@ -104,7 +104,7 @@ class Crowd {
         if (sent.cancel_after > 0 && static_cast<int>(got.tokens.size()) >= sent.cancel_after)
           scheduler_.cancel(event.request);
       }
-      if (auto* done = std::get_if<Finished>(&event.news)) compare(sent, event.choice, done->generation);
+      if (auto* done = std::get_if<Finished>(&event.news)) compare(sent, event.choice, *done);
       if (auto* error = std::get_if<Error>(&event.news)) ADD_FAILURE() << error->message();
       const bool ends = !std::holds_alternative<Event>(event.news) && !std::holds_alternative<Admitted>(event.news);
       if (!ends || --sent.left > 0) continue;
@@ -113,7 +113,8 @@ class Crowd {
     }
   }
 
-  void compare(const Sent& sent, int choice, const Generation& done) {
+  void compare(const Sent& sent, int choice, const Finished& finished) {
+    const Generation& done = finished.generation;
     const Generation& want = shapes_[sent.shape].alone[static_cast<size_t>(choice)];
     if (done.stop_reason == StopReason::cancelled) {
       ++cancelled_;
@@ -121,6 +122,7 @@ class Crowd {
       return;
     }
     ++compared_;
+    ASSERT_EQ(static_cast<size_t>(done.cached_tokens + finished.computed), shapes_[sent.shape].request.prompt.size());
     const Generation& got = sent.got.at(choice);
     ASSERT_EQ(done.tokens, want.tokens);
     ASSERT_EQ(done.text, want.text);

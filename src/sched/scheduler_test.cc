@@ -34,7 +34,7 @@ Request request_of(std::vector<int> prompt, GenerateOptions options) {
   return {.prompt = std::move(prompt), .options = std::move(options)};
 }
 
-/// What each request came to: its events joined, one entry for each choice.
+/// The events of a request joined, one entry for each choice.
 struct Outcome {
   std::vector<int> ids;
   std::optional<Admitted> admitted;
@@ -559,7 +559,7 @@ TEST(ThreadsScheduler, IsAskedByManyAndDrains) {
         ASSERT_TRUE(id);
         const bool cancels = (i + c) % 4 == 0;
         if (cancels) s.scheduler->cancel(*id);
-        EXPECT_GE(s.scheduler->stats().passes, 0);
+        (void)s.scheduler->stats();  // while the engine's thread counts
         const MutexLock lock(mutex);
         (cancels ? cancelled : kept).insert(*id);
       }

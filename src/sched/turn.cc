@@ -3,6 +3,7 @@
 #include <climits>
 #include <utility>
 
+#include "math/tile.h"
 #include "sched/scheduler_impl.h"
 
 namespace kvasir {
@@ -60,7 +61,7 @@ std::vector<Scheduler::Impl::Part> Scheduler::Impl::compose_pass() {
   return parts;
 }
 
-// What the draft model says of those that decode, where these are few.
+// The guesses of the draft model for the sequences that decode, while these are few.
 std::vector<std::vector<int>> Scheduler::Impl::guesses(std::span<Sequence* const> all,
                                                        std::span<const sched::Need> needs) {
   std::vector<std::vector<int>> guessed(all.size());
@@ -200,8 +201,7 @@ void Scheduler::Impl::count(const Part& part) {
   job.reached = std::max(job.reached, of_prompt);
   sequence.reached = std::max(sequence.reached, to);
   owners.charge(job.request.owner, fresh);
-  constexpr int kBlockPositions = 64;
-  if (job.request.reuse && part.from < prompt && to / kBlockPositions > part.from / kBlockPositions)
+  if (job.request.reuse && part.from < prompt && to / kTilePositions > part.from / kTilePositions)
     (void)engine.publish(*sequence.session);  // without it, others compute their own
 }
 

@@ -1,4 +1,4 @@
-// What Gemma 3 takes from Gemma 2: the scale of scores and the names of the norms.
+// Shared with Gemma 3: the scale of scores and the names of the norms.
 #pragma once
 
 #include "arch/families/llama.h"

@@ -7,7 +7,7 @@
 namespace kvasir {
 namespace {
 
-// What a node takes besides its tokens: itself, its entry in its parent's map, that of the set of leaves.
+// Bytes of a node besides its tokens: the node, its entry in its parent's map, its entry in the set of leaves.
 constexpr size_t kNodeBytes = 256;
 
 size_t bytes_of_tokens(size_t tokens) { return tokens * sizeof(int); }

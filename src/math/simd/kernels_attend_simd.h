@@ -14,7 +14,7 @@ using kvasir::kTilePositions;
 using kvasir::MergeArgs;
 using kvasir::Tile;
 
-// Of token t, and of its h-th head.
+// The position of token t; the query and the output of its h-th head.
 inline int position_of(const AttendArgs& a, int t) { return a.rows != nullptr ? a.rows[t].pos : a.first_pos + t; }
 inline const float* query_of(const AttendArgs& a, int t, int h) {
   return (a.rows != nullptr ? a.rows[t].q : a.q + t * a.q_stride) + static_cast<int64_t>(h) * a.head_dim;
