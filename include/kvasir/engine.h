@@ -34,6 +34,9 @@ inline constexpr int kDefaultSinks = 4;
 struct SessionOptions {
   std::string layout = "grow";  ///< a name of the list of cache layouts (docs/kv-cache.md)
   int ctx = 0;                  ///< the most positions; 0: the model's own limit, or what the budget has room for
+  /// Fewer positions that the session may hold; 0: all of `ctx`. What a model computes may depend on `ctx` (LongRoPE
+  /// rotates by other factors past the original context), never on this.
+  int max_positions = 0;
   std::string kv_type_k = "f32", kv_type_v = "f32";
   /// Every token sees only the last `window` positions, itself included, and the first `sinks` of the sequence, moved
   /// to right before the window (arXiv:2309.17453): an approximation of a model with full attention, in which a

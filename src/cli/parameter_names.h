@@ -68,6 +68,7 @@ inline constexpr ParameterName kParameterNames[] = {
     {"SessionOptions::kv_type_k", "--ctk"},
     {"SessionOptions::kv_type_v", "--ctv"},
     {"SessionOptions::layout", "--cache"},
+    {"SessionOptions::max_positions", ""},
     {"SessionOptions::sinks", "--sinks"},
     {"SessionOptions::window", "--window"},
     {"SynthOptions::dtype", "--dtype"},

@@ -61,7 +61,7 @@ Result<Session> Engine::open_session(const SessionOptions& options) const {
   auto& [layout, shape] = made;
   const Network& net = *impl_->network;
   SharedMemory& memory = impl_->model->impl().memory;
-  if (options.ctx == 0 && (memory.budget().limited() || memory.kv_budget().limited())) {
+  if (options.ctx == 0 && options.max_positions == 0 && (memory.budget().limited() || memory.kv_budget().limited())) {
     const size_t spare = memory.pool()->spare_bytes();
     const auto room = [spare](const Budget& of) { return of.limited() ? of.left() + spare : SIZE_MAX; };
     shape.max_ctx =

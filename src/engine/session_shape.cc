@@ -89,6 +89,10 @@ Result<CacheShape> session_shape(const Family& family, const ModelConfig& config
   shape.long_rope = std::ranges::any_of(config.ropes, [&](const RopeConfig& rope) {
     return !rope.long_factors.empty() && shape.max_ctx > rope.original_ctx;
   });
+  if (options.max_positions < 0)
+    return fail(Error::bad_argument, fmt::format("{} positions", options.max_positions),
+                "SessionOptions::max_positions", "1 or more, or 0 for all of SessionOptions::ctx");
+  if (options.max_positions > 0) shape.max_ctx = std::min(shape.max_ctx, options.max_positions);
   KVASIR_TRY(shape.k, find_kv_type(options.kv_type_k));
   KVASIR_TRY(shape.v, find_kv_type(options.kv_type_v, "SessionOptions::kv_type_v"));
   shape.lookahead = lookahead;

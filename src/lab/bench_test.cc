@@ -42,7 +42,7 @@ TEST(Bench, NamesTestsAsLlamaBenchDoes) {
   EXPECT_EQ(names(*deep), std::vector<std::string>{"tg4@d96"});
 }
 
-TEST(Bench, RunsEveryTestForEveryThreadCount) {
+TEST(SlowBench, RunsEveryTestForEveryThreadCount) {
   Opened opened(tiny::gpt2());
   BenchOptions o = small(5, 3, 70, 1);
   o.threads = {1, 2};
@@ -57,7 +57,7 @@ TEST(Bench, RunsEveryTestForEveryThreadCount) {
 }
 
 // What forgets everything computes the depth again in each step: some 70 times the work.
-TEST(Bench, DepthIsInTheCacheBeforeTheClockStarts) {
+TEST(SlowBench, DepthIsInTheCacheBeforeTheClockStarts) {
   Opened opened(tiny::llama());
   const auto speed = [&](const char* layout, int depth) {
     BenchOptions o = small(0, 2, depth, 3);
@@ -71,7 +71,7 @@ TEST(Bench, DepthIsInTheCacheBeforeTheClockStarts) {
   EXPECT_GT(speed("grow", 140), 3 * forgetting);
 }
 
-TEST(Bench, NamesTheBatch) {
+TEST(SlowBench, NamesTheBatch) {
   Opened opened(tiny::llama());
   BenchOptions o = small(6, 4, 0, 2);
   o.batch = 3;
@@ -87,7 +87,7 @@ TEST(Bench, NamesTheBatch) {
 
 // A step of 4 sequences that forget everything does 4 times the work, so the rate over all of them stays about the
 // same; were one sequence fed and counted 4 times, it would be 4 times as high.
-TEST(Bench, ABatchIsThatManySequences) {
+TEST(SlowBench, ABatchIsThatManySequences) {
   Opened opened(tiny::llama());
   const auto speed = [&](int batch) {
     BenchOptions o = small(0, 2, 140, 8);

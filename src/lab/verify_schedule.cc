@@ -129,7 +129,7 @@ Result<void> schedule(const ActRun& run) {
   SessionOptions session = run.session;
   int longest = 0;
   for (const KnownText& text : run.texts) longest = std::max(longest, static_cast<int>(text.tokens.size()));
-  if (!session.slide) session.ctx = longest;
+  session.max_positions = longest;
   KVASIR_TRY(const size_t alone, run.engine.kv_bytes(session, longest));
   const ModelInfo& info = run.engine.model().info();
   ModelOptions options;

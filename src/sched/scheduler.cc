@@ -54,7 +54,7 @@ Result<std::unique_ptr<Scheduler>> Scheduler::create(Engine& engine, SchedulerOp
 Result<void> Scheduler::Impl::set_limits() {
   KVASIR_TRY(const Session alone, engine.open_session(options.session));
   ctx = alone.ctx();
-  if (!options.session.slide) options.session.ctx = ctx;  // a window that slides is made of what was asked for
+  options.session.max_positions = ctx;
   capacity = engine.kv_room();
   KVASIR_TRY(const auto layout, catalog::find_layout(options.session.layout));
   if (!layout.pooled) return {};

@@ -48,7 +48,6 @@ void expect_pass(const std::string& path, size_t count, int new_tokens) {
 }
 
 TEST(Law, TalesShort) { expect_pass(shipped("tales"), 2, 2); }
-TEST(Law, TalesGpt2Short) { expect_pass(shipped("tales-gpt2"), 2, 2); }
 // All of it in the full run.
 TEST(SlowLaw, Tales) { expect_pass(shipped("tales"), std::getenv("KVASIR_TEST_ALL") != nullptr ? 20 : 5, 100); }
 TEST(SlowLaw, TalesGpt2) {

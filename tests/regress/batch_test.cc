@@ -131,6 +131,24 @@ TEST(RegressBatch, TheContextIsThatOfAPromptAlone) {
   }
 }
 
+// The context that the budget has room for is below LongRoPE's original one, and the model's is above it: a prompt
+// alone takes the model's, and so does one in company.
+TEST(RegressBatch, ABudgetDoesNotChooseTheRope) {
+  tiny::Model model = tiny::llama();
+  model.edit_config("\"rms_norm_eps\":1e-5",
+                    "\"rms_norm_eps\":1e-5,\"original_max_position_embeddings\":150,\"rope_scaling\":{\"rope_type\":"
+                    "\"longrope\",\"short_factor\":[1,1,1,1],\"long_factor\":[1,2,3,4]}");
+  const Prompts prompts = prompts_of({10, 20, 30});
+  Opened opened(model, {.threads = 1}, blocks(2));
+  const Answers all = answers(opened, prompts, 3, sampled(8));
+  Opened other(model, {.threads = 1}, blocks(2));
+  for (size_t i = 0; i < prompts.size(); ++i) {
+    ASSERT_TRUE(*all[i]) << message_of(*all[i]);
+    EXPECT_EQ((*all[i])->stats.cache.window, "none long_rope");
+    EXPECT_EQ((*all[i])->receipt, alone(other, prompts[i], sampled(8)).receipt) << i;
+  }
+}
+
 TEST(RegressBatch, OneThatCannotRunIsToldFirstAndTheOthersAreAnswered) {
   Prompts prompts = prompts_of({5, 200, 7, 9, 4});
   prompts[3][4] = 50;  // the ids are 0 to 49

@@ -163,7 +163,7 @@ TEST_F(Prefixes, GiveWayWhenABudgetRefuses) {
 
 // Random sequences over few tokens, so that they share beginnings, against the list of all of them.
 TEST_F(Prefixes, RandomTextsEqualAList) {
-  for (uint32_t seed = 0; seed < 60; ++seed) {
+  for (uint32_t seed = 0; seed < 25; ++seed) {
     std::mt19937 random(seed);
     PrefixTree tree(SIZE_MAX);
     std::map<std::string, std::vector<std::vector<int>>> known;
@@ -201,7 +201,7 @@ TEST_F(Prefixes, RandomTextsEqualAList) {
 
 // With a limit, what is found may be less, and is never wrong.
 TEST_F(Prefixes, UnderALimitNothingIsWrong) {
-  for (uint32_t seed = 0; seed < 60; ++seed) {
+  for (uint32_t seed = 0; seed < 25; ++seed) {
     std::mt19937 random(seed);
     PrefixTree tree((2 + random() % 8) * kBlock + kIndex);
     std::vector<std::vector<int>> texts;
