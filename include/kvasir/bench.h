@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -118,6 +119,7 @@ struct ServeReport {
   int requests = 0;
   double wall_s = 0;
   Percentiles first_token_s, between_tokens_s, total_s;
+  std::map<std::string, Percentiles> first_token_s_of_owner;
   double generated_tok_s = 0;
   size_t peak_kv_bytes = 0, peak_rss_bytes = 0;  ///< KV of sequences and of kept texts
 };

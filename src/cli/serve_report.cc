@@ -24,6 +24,8 @@ void print_times(const char* what, const Percentiles& p) {
 
 Json serve_json(const ServeReport& r) {
   const SchedulerStats& s = r.stats;
+  Json owners = Json::object();
+  for (const auto& [owner, times] : r.first_token_s_of_owner) owners.set(owner, percentiles_json(times));
   return {{"requests", r.requests},
           {"finished", s.finished},
           {"failed", s.failed},
@@ -31,6 +33,7 @@ Json serve_json(const ServeReport& r) {
           {"wall_s", r.wall_s},
           {"generated_tok_s", r.generated_tok_s},
           {"first_token_s", percentiles_json(r.first_token_s)},
+          {"first_token_s_of_owner", owners},
           {"between_tokens_s", percentiles_json(r.between_tokens_s)},
           {"total_s", percentiles_json(r.total_s)},
           {"prompt_tokens_reused", s.reused},

@@ -164,7 +164,7 @@ TEST(SessionFile, TakesNoMoreThanTheBudgetHas) {
 
 // A process that saves two texts in turn is killed after none, one or two saves and a part of the next: the file is one
 // of them, whole.
-TEST(SessionFile, AKilledSaveLeavesTheOldFileOrTheNew) {
+TEST(SlowSessionFile, AKilledSaveLeavesTheOldFileOrTheNew) {
   Opened opened(tiny::llama());
   const std::string path = (opened.folder() / "s.kv").string();
   ASSERT_TRUE(opened.model().fingerprint());

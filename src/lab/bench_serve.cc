@@ -111,6 +111,11 @@ class Replay {
   }
 
   Percentiles first_tokens() const { return percentiles(first_); }
+  std::map<std::string, Percentiles> first_tokens_of_owners() const {
+    std::map<std::string, Percentiles> all;
+    for (const auto& [owner, times] : first_of_owner_) all[owner] = percentiles(times);
+    return all;
+  }
   Percentiles between_tokens() const { return percentiles(between_); }
   Percentiles totals() const { return percentiles(total_); }
 
@@ -149,7 +154,10 @@ class Replay {
   void see_tokens(Scheduler& scheduler, const RequestEvent& event, size_t i, const Event& news, double now) {
     State& state = states_[i];
     const auto [last, is_first] = state.last.emplace(event.choice, now);
-    if (is_first && event.choice == 0) first_.push_back(now - state.due);
+    if (is_first && event.choice == 0) {
+      first_.push_back(now - state.due);
+      first_of_owner_[trace_[i].owner].push_back(now - state.due);
+    }
     if (!is_first) between_.push_back(now - last->second);
     last->second = now;
     const int before = state.tokens, limit = trace_[i].cancel_after;
@@ -184,6 +192,7 @@ class Replay {
   std::map<std::string, std::vector<size_t>> followers_;
   std::map<RequestId, size_t> ids_;
   std::vector<double> first_, between_, total_;
+  std::map<std::string, std::vector<double>> first_of_owner_;
 };
 
 }  // namespace
@@ -211,6 +220,7 @@ Result<ServeReport> bench_serve(const std::shared_ptr<const Model>& model, const
   report.requests = static_cast<int>(options.trace.size());
   report.wall_s = now();
   report.first_token_s = replay.first_tokens();
+  report.first_token_s_of_owner = replay.first_tokens_of_owners();
   report.between_tokens_s = replay.between_tokens();
   report.total_s = replay.totals();
   report.generated_tok_s = static_cast<double>(report.stats.generated) / report.wall_s;

@@ -398,7 +398,7 @@ TEST(Refused, DeepNesting) {
   EXPECT_THAT(refusal(""), HasSubstr("not valid JSON"));
 }
 
-TEST(Refused, AMillionAddedTokens) {
+TEST(SlowRefused, AMillionAddedTokens) {
   JsonParts parts;
   parts.added = R"([{"id":99,"content":"<>"})";
   for (int count = 1; count < 1000000; ++count) parts.added += R"(,{"id":99,"content":"<>"})";

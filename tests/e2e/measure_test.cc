@@ -195,6 +195,7 @@ TEST(E2eServeBench, ReplaysATrace) {
   EXPECT_GE(reused, 64 + 109) << "what b has of a, and what a2 has of a";
   EXPECT_GE(json["tokens_generated"], 10 + 3 * 6 + 4 + 7 + 1);
   EXPECT_GT(json["first_token_s"]["p50"], 0);
+  EXPECT_GT(json["first_token_s_of_owner"]["x"]["p50"], 0);
   EXPECT_GT(json["peak_kv_bytes"], 0);
   const std::string text = expect_ok(run_program({"bench", "tales", "--serve", folder / "t.jsonl"}));
   EXPECT_NE(text.find("first token"), std::string::npos) << text;
