@@ -1,6 +1,6 @@
-# The library (everything but the command line), the program and its link `llm`.
+# The library (everything but the server and the command line), the server, the program and its link `llm`.
 file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/*.cc)
-list(FILTER sources EXCLUDE REGEX "_test\\.cc$|/src/cli/")
+list(FILTER sources EXCLUDE REGEX "_test\\.cc$|/src/(cli|serve)/")
 
 # Sanitizers take minutes for such a file with all its loops unrolled.
 set(kernels_level -O3)
@@ -66,11 +66,21 @@ if(KVASIR_SHARED)
     -Wl,--version-script=${PROJECT_SOURCE_DIR}/cmake/kvasir.map -Wl,--no-undefined -Wl,--as-needed)
 endif()
 
+# The server is the program's, not the library's: who embeds the library gets no sockets. Nothing here is hot.
+file(GLOB_RECURSE serve_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/serve/*.cc)
+list(FILTER serve_sources EXCLUDE REGEX "_test\\.cc$")
+add_library(kvasir_serve STATIC ${serve_sources})
+target_include_directories(kvasir_serve PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_BINARY_DIR})
+target_link_libraries(kvasir_serve PUBLIC kvasir_lib PRIVATE fmt::fmt nlohmann_json::nlohmann_json)
+target_compile_definitions(kvasir_serve PRIVATE BOOST_ASIO_SEPARATE_COMPILATION BOOST_BEAST_SEPARATE_COMPILATION
+  BOOST_ASIO_NO_DEPRECATED)
+target_compile_options(kvasir_serve PRIVATE -O1 $<$<CXX_COMPILER_ID:GNU>:-fcoroutines>)
+
 file(GLOB cli_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/cli/*.cc)
 list(FILTER cli_sources EXCLUDE REGEX "_test\\.cc$")
 add_executable(kvasir ${cli_sources})
 target_include_directories(kvasir PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_BINARY_DIR})
-target_link_libraries(kvasir PRIVATE kvasir_lib fmt::fmt CLI11::CLI11 nlohmann_json::nlohmann_json PkgConfig::EDIT)
+target_link_libraries(kvasir PRIVATE kvasir_serve kvasir_lib fmt::fmt CLI11::CLI11 nlohmann_json::nlohmann_json PkgConfig::EDIT)
 # Option parsing and JSON: the optimiser's time buys nothing there, and under sanitizers their headers take five minutes.
 if(CMAKE_CXX_FLAGS MATCHES "-fsanitize")
   target_compile_options(kvasir PRIVATE -O0 -fno-sanitize=undefined)
