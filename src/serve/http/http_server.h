@@ -18,11 +18,11 @@ namespace kvasir::serve {
 struct HttpLimits {
   size_t header_bytes = 16 << 10;  ///< more: 431
   size_t body_bytes = 4 << 20;     ///< more: 413, before it is read if Content-Length says so
-  double header_s = 10;            ///< from the first byte of a request, or the start of a connection, to its headers' end
-  double body_s = 30;              ///< from there to the body's end; more: 408
-  double idle_s = 75;              ///< between two requests of a connection
-  double write_s = 30;             ///< without a byte taken by the client: the connection is closed
-  int connections = 1024;          ///< more wait to be accepted
+  double header_s = 10;    ///< from the first byte of a request, or the start of a connection, to its headers' end
+  double body_s = 30;      ///< from there to the body's end; more: 408
+  double idle_s = 75;      ///< between two requests of a connection
+  double write_s = 30;     ///< without a byte taken by the client: the connection is closed
+  int connections = 1024;  ///< more wait to be accepted
 };
 
 struct HttpOptions {
@@ -78,7 +78,8 @@ using HttpRefusal = std::function<HttpAnswer(int status, const std::string& what
 class HttpServer {
  public:
   /// Binds and listens. Errors: an address that cannot be parsed, resolved or bound (bad_argument, io), with its name.
-  static Result<std::unique_ptr<HttpServer>> listen(const HttpOptions& options, HttpHandler handler, HttpRefusal refusal);
+  static Result<std::unique_ptr<HttpServer>> listen(const HttpOptions& options, HttpHandler handler,
+                                                    HttpRefusal refusal);
   virtual ~HttpServer() = default;
 
   virtual uint16_t port() const = 0;

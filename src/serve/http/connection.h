@@ -1,0 +1,92 @@
+// One connection: requests are read, given to the handler and answered, one after the other. Its socket and its times
+// live here; what the texts look like is message.h's, the listening http_server.cc's.
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <memory>
+#include <string>
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/beast/core/flat_buffer.hpp>
+
+#include "serve/http/exchange.h"
+#include "serve/http/http_server.h"
+#include "serve/http/message.h"
+
+namespace kvasir::serve {
+
+/// What all connections of a server share.
+struct Service {
+  HttpLimits limits;
+  HttpHandler handler;
+  HttpRefusal refusal;
+};
+
+/// At most thirty years: more would leave the clock's range.
+std::chrono::nanoseconds to_duration(double seconds);
+
+class Connection : public std::enable_shared_from_this<Connection> {
+ public:
+  Connection(boost::asio::ip::tcp::socket socket, const Service& service);
+  ~Connection();
+
+  /// Ends when the connection has ended.
+  boost::asio::awaitable<void> serve();
+  /// Ends the connection when what is asked for is answered: at once, if nothing is.
+  void drain();
+  /// Ends it now; a client that waits for an answer is gone.
+  void close();
+
+ private:
+  struct Parser;
+  using Buffers = std::array<boost::asio::const_buffer, 3>;
+  template <class T>
+  using Task = boost::asio::awaitable<T>;
+  /// 0: all is well. Less: the connection ends, and nobody is told. More: it ends with this refusal.
+  struct Verdict {
+    int status = 0;
+    std::string what = {};
+  };
+
+  // Reading.
+  Task<bool> arrival(bool first);
+  Task<bool> take_request();
+  Task<Verdict> read_request(HttpRequest& request);
+  Task<Verdict> read_head(Parser& parser);
+  Task<Verdict> read_body(Parser& parser);
+  Task<Verdict> receive();
+  Verdict understand(const Parser& parser, HttpRequest& request);
+
+  // Answering.
+  Task<Verdict> give_to_handler(HttpRequest request);
+  Task<bool> write_answer(const HttpAnswer& answer);
+  Task<bool> write_stream(Turn& turn);
+  Task<bool> write(const Buffers& buffers);
+  Task<void> linger();
+  std::string head_of(const HttpAnswer& answer, bool stream);
+
+  // Waiting.
+  void expires(double seconds);
+  void ring();
+  Task<void> rung();
+  void watch();
+  void look();
+
+  boost::asio::ip::tcp::socket socket_;
+  const Service& service_;
+  boost::beast::flat_buffer buffer_;  ///< what has come and is not parsed; without memory while idle
+  boost::asio::steady_timer deadline_, bell_, look_again_;
+  std::shared_ptr<Turn> turn_;  ///< of the request that is with the handler
+  std::string peer_;
+  Framing framing_;
+  bool head_only_ = false;  ///< the method is HEAD
+  bool late_ = false;       ///< the deadline passed
+  bool rung_ = false;
+  bool idle_ = false;  ///< between two requests
+  bool draining_ = false, closed_ = false;
+};
+
+}  // namespace kvasir::serve

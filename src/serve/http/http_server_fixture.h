@@ -1,0 +1,81 @@
+// A server on a thread of its own, for the tests of this folder.
+#pragma once
+
+#include <chrono>
+#include <future>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include <gtest/gtest.h>
+
+#include "serve/http/http_server.h"
+#include "tests/support/raw_http.h"
+
+namespace kvasir::serve {
+
+inline HttpOptions any_port(const HttpLimits& limits = {}, const std::string& host = "127.0.0.1") {
+  return {.host = host, .port = 0, .limits = limits};
+}
+
+/// "413: the body is over 100 bytes"
+inline HttpAnswer refusal(int status, const std::string& what) {
+  return {.status = status, .content_type = "text/plain", .body = std::to_string(status) + ": " + what};
+}
+
+/// "POST /a b|c=d|body"
+inline std::string told(const HttpRequest& request) {
+  return request.method + " " + request.path + "|" + request.query + "|" + request.body;
+}
+
+inline void echo(const std::shared_ptr<Exchange>& exchange) { exchange->answer({.body = told(exchange->request())}); }
+
+class RunningServer {
+ public:
+  explicit RunningServer(HttpHandler handler, const HttpOptions& options = any_port())
+      : server_(HttpServer::listen(options, std::move(handler), refusal).value()),
+        port_(server_->port()),
+        thread_([this] { server_->run(); }) {}
+  ~RunningServer() { stop(); }
+
+  uint16_t port() const { return port_; }
+  HttpServer& operator*() { return *server_; }
+  HttpServer* operator->() { return server_.get(); }
+  raw::Client client() const { return raw::Client(port_); }
+
+  /// What `task` returns in the server's loop.
+  template <class Task>
+  auto in_loop(Task task) {
+    std::packaged_task<decltype(task())()> packaged(std::move(task));
+    auto result = packaged.get_future();
+    server_->post([&] { packaged(); });
+    return result.get();
+  }
+  /// Whether `condition` comes true in the server's loop.
+  template <class Condition>
+  bool soon(Condition condition, double seconds = 10) {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
+    while (!in_loop(condition)) {
+      if (std::chrono::steady_clock::now() > end) return false;
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    return true;
+  }
+  void stop() {
+    if (!thread_.joinable()) return;
+    server_->post([this] { server_->stop(); });
+    thread_.join();
+  }
+  void destroy() {
+    stop();
+    server_.reset();
+  }
+
+ private:
+  std::unique_ptr<HttpServer> server_;
+  uint16_t port_;
+  std::thread thread_;
+};
+
+}  // namespace kvasir::serve
