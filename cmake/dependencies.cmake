@@ -4,3 +4,5 @@ include(cmake/libraries.cmake)
 find_package(CLI11 REQUIRED)
 find_package(nlohmann_json REQUIRED)
 pkg_check_modules(EDIT REQUIRED IMPORTED_TARGET libedit)
+# Its own CMake package asks for what its exposer needs: civetweb, curl, zlib.
+find_library(PROMETHEUS_CORE_LIBRARY prometheus-cpp-core REQUIRED)

@@ -71,7 +71,7 @@ file(GLOB_RECURSE serve_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/serv
 list(FILTER serve_sources EXCLUDE REGEX "_test\\.cc$")
 add_library(kvasir_serve STATIC ${serve_sources})
 target_include_directories(kvasir_serve PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_BINARY_DIR})
-target_link_libraries(kvasir_serve PUBLIC kvasir_lib PRIVATE fmt::fmt nlohmann_json::nlohmann_json)
+target_link_libraries(kvasir_serve PUBLIC kvasir_lib PRIVATE fmt::fmt nlohmann_json::nlohmann_json ${PROMETHEUS_CORE_LIBRARY})
 target_compile_definitions(kvasir_serve PRIVATE BOOST_ASIO_SEPARATE_COMPILATION BOOST_BEAST_SEPARATE_COMPILATION
   BOOST_ASIO_NO_DEPRECATED)
 target_compile_options(kvasir_serve PRIVATE -O1 $<$<CXX_COMPILER_ID:GNU>:-fcoroutines>)

@@ -228,6 +228,12 @@ Result<void> check_output(const std::string& path) {
 std::string Flags::joined(const std::vector<int>& values) { return fmt::format("{}", fmt::join(values, ",")); }
 std::string Flags::joined(const std::vector<std::string>& values) { return fmt::format("{}", fmt::join(values, ",")); }
 
+namespace {
+
+bool is_place(const Flag& flag) { return *flag.names != '-'; }
+
+}  // namespace
+
 void Flags::add(const Flag& flag, std::string fallback, std::function<void(Value&&)> put) {
   if (flag.kind == Kind::size || flag.kind == Kind::memory) fallback.clear();  // 0 is no size, it is none
   std::string help = flag.help;
@@ -237,7 +243,9 @@ void Flags::add(const Flag& flag, std::string fallback, std::function<void(Value
   if (flag.kind == Kind::toggle)
     option->disable_flag_override();
   else
-    option->allow_extra_args(false)->type_name(kTypeNames[static_cast<size_t>(flag.kind)])->default_str(fallback);
+    option->allow_extra_args(flag.kind == Kind::texts && is_place(flag))
+        ->type_name(kTypeNames[static_cast<size_t>(flag.kind)])
+        ->default_str(fallback);
   bound_.push_back({flag, std::move(fallback), option, std::move(put), {}});
 }
 

@@ -235,6 +235,8 @@ void Scheduler::Impl::tell(const OnRequestEvents& on_events) {
   stats.running = static_cast<int>(running.size());
   stats.waiting = -stats.running;
   for (const auto& [id, job] : jobs) stats.waiting += job->left;
+  stats.kv_used = engine.kv_used();
+  stats.kv_capacity = capacity;
   {
     const MutexLock lock(mutex);
     told = stats;

@@ -61,6 +61,7 @@ class SlowE2eFlags : public testing::Test {
  protected:
   void SetUp() override {
     put(text(), slurp(KVASIR_SOURCE_DIR "/models/prompts.txt"));
+    put(folder_ / "keys.txt", "ann key-1\n");
     put(folder_ / "config.json", R"({"model_type": "llama", "vocab_size": 64, "hidden_size": 32, "num_hidden_layers": 2,
         "num_attention_heads": 4, "num_key_value_heads": 2, "intermediate_size": 48, "max_position_embeddings": 256,
         "rms_norm_eps": 1e-5})");
@@ -99,6 +100,7 @@ class SlowE2eFlags : public testing::Test {
     if (command == "quantize")
       return {{{"MODEL", path("tiny")}, {"OUT", path("out.gguf")}}, {{"--type", "f16"}, {"--json", toggle}}};
     if (command == "synth") return {{{"SHAPE", "tiny"}, {"OUT", path("out")}}, {{"--json", toggle}}};
+    if (command == "serve") return {tales, {{"--port", "0"}, {"--check", toggle}}};
     if (command == "tokenize") return {{{"MODEL", "tales"}, {"TEXT", "Once upon"}}, {{"--json", toggle}}};
     ADD_FAILURE() << "a command that this test does not know: " << command;
     return {};
@@ -327,6 +329,37 @@ std::map<std::string, Good> good_values(const std::string& text, const std::stri
       {"--count", {"2"}},
       {"--batches", {"1,2"}},
       {"--cases", {"\n", Shows::nothing}},  // in the JSON anyway
+      {"serve --weights", {"streamed"}},
+      {"serve --tokenizer", {keep(tokenizer)}},
+      {"serve --threads", {"2"}},
+      {"serve --prefill-chunk", {"2"}},
+      {"serve --cache", {"dense"}},
+      {"serve --ctx", {"100"}},
+      {"serve --prefix-ram", {"16M"}},
+      {"serve --max-sequences", {"3"}},
+      {"serve --step-ms", {"7"}},
+      {"serve --draft", {"tales"}},
+      {"serve --draft-tokens", {"2", Shows::differs, {"--draft", "tales"}}},
+      {"--alias", {"a"}},
+      {"--model-ttl", {"7"}},
+      {"--host", {"localhost"}},
+      {"--port", {"39871"}},
+      {"--chat-format", {"plain"}},
+      {"--queue", {"3"}},
+      {"--queue-tokens", {"3"}},
+      {"--max-output", {"3"}},
+      {"--api-key-file", {keep(folder + "/keys.txt")}},
+      {"--shared-cache", {"\n", Shows::differs, {"--api-key-file", keep(folder + "/keys.txt")}}},
+      {"--cors", {"http://a.example"}},
+      {"--strict-model", {"\n"}},
+      {"--strict-fields", {"\n"}},
+      {"--max-body", {"1K"}},
+      {"--max-connections", {"3"}},
+      {"--write-timeout", {"3"}},
+      {"--drain-timeout", {"3"}},
+      {"--metrics-names", {"vllm"}},
+      {"--quiet", {"\n"}},
+      {"--check", {"\n", Shows::nothing}},  // without it, it does not end
       {"--depth", {"4"}},
       {"--repeats", {"2", Shows::nothing}},
       {"bench --cache", {"dense", Shows::nothing}},  // only speeds

@@ -36,9 +36,9 @@ std::chrono::nanoseconds to_duration(double seconds) {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(span);
 }
 
-Connection::Connection(tcp::socket socket, const Service& service)
+Connection::Connection(tcp::socket socket, const ConnectionContext& context)
     : socket_(std::move(socket)),
-      service_(service),
+      context_(context),
       deadline_(socket_.get_executor()),
       bell_(socket_.get_executor()),
       look_again_(socket_.get_executor()) {
@@ -83,7 +83,7 @@ asio::awaitable<void> Connection::serve() {
 asio::awaitable<bool> Connection::arrival(bool first) {
   if (buffer_.size() == 0) {
     buffer_ = {};
-    expires(first ? service_.limits.header_s : service_.limits.idle_s);
+    expires(first ? context_.limits.header_s : context_.limits.idle_s);
     idle_ = true;
     error_code error;
     if (!draining_) std::tie(error) = co_await socket_.async_wait(tcp::socket::wait_read, kAsTuple);
@@ -93,7 +93,7 @@ asio::awaitable<bool> Connection::arrival(bool first) {
     if (draining_ && socket_.available(error) == 0) co_return false;
     if (error && !draining_) co_return false;
   }
-  if (!first) expires(service_.limits.header_s);
+  if (!first) expires(context_.limits.header_s);
   co_return true;
 }
 
@@ -108,7 +108,7 @@ asio::awaitable<bool> Connection::take_request() {
   if (closed_ || verdict.status < 0) co_return false;
   if (verdict.status > 0) {
     framing_.keep_alive = false;
-    const HttpAnswer refusal = service_.refusal(verdict.status, verdict.what);
+    const HttpAnswer refusal = context_.refusal(verdict.status, verdict.what);
     const bool written = co_await write_answer(refusal);
     if (!written) co_return false;
   }
@@ -123,7 +123,7 @@ asio::awaitable<Connection::Verdict> Connection::give_to_handler(HttpRequest req
   const auto turn = turn_ = std::make_shared<Turn>();
   turn->notify = [this] { ring(); };
   rung_ = false;
-  service_.handler(make_exchange(turn, std::move(request)));
+  context_.handler(make_exchange(turn, std::move(request)));
   const auto is_answered = [&] { return closed_ || turn->answer || turn->dropped; };
   if (!is_answered() || turn->next) watch();
   while (!is_answered()) co_await rung();
@@ -191,7 +191,7 @@ asio::awaitable<bool> Connection::write_stream(Turn& turn) {
 asio::awaitable<bool> Connection::write(const Buffers& buffers) {
   const auto progress = [this](error_code error, size_t) {
     if (error || closed_) return size_t{0};
-    expires(service_.limits.write_s);
+    expires(context_.limits.write_s);
     return kWriteBytes;
   };
   const auto [error, count] = co_await asio::async_write(socket_, buffers, progress, kAsTuple);

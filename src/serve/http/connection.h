@@ -19,7 +19,7 @@
 namespace kvasir::serve {
 
 /// What all connections of a server share.
-struct Service {
+struct ConnectionContext {
   HttpLimits limits;
   HttpHandler handler;
   HttpRefusal refusal;
@@ -30,7 +30,7 @@ std::chrono::nanoseconds to_duration(double seconds);
 
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
-  Connection(boost::asio::ip::tcp::socket socket, const Service& service);
+  Connection(boost::asio::ip::tcp::socket socket, const ConnectionContext& context);
   ~Connection();
 
   /// Ends when the connection has ended.
@@ -76,7 +76,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void look();
 
   boost::asio::ip::tcp::socket socket_;
-  const Service& service_;
+  const ConnectionContext& context_;
   boost::beast::flat_buffer buffer_;  ///< what has come and is not parsed; without memory while idle
   boost::asio::steady_timer deadline_, bell_, look_again_;
   std::shared_ptr<Turn> turn_;  ///< of the request that is with the handler

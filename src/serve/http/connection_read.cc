@@ -37,13 +37,13 @@ struct Connection::Parser : http::request_parser<http::string_body> {};
 asio::awaitable<Connection::Verdict> Connection::read_request(HttpRequest& request) {
   Parser parser;
   parser.header_limit(std::numeric_limits<std::uint32_t>::max());  // Beast's own depends on how the bytes are cut
-  parser.body_limit(service_.limits.body_bytes);
+  parser.body_limit(context_.limits.body_bytes);
   Verdict verdict = co_await read_head(parser);
   if (verdict.status != 0) co_return verdict;
   verdict = understand(parser, request);
   if (verdict.status != 0) co_return verdict;
   if (!parser.is_done()) {
-    expires(service_.limits.body_s);
+    expires(context_.limits.body_s);
     verdict = co_await read_body(parser);
     if (verdict.status != 0) co_return verdict;
   }
@@ -62,11 +62,11 @@ asio::awaitable<Connection::Verdict> Connection::read_head(Parser& parser) {
       parsed += used;
     }
     const bool more = error == http::error::need_more;
-    if (parsed + (more ? buffer_.size() : 0) > service_.limits.header_bytes) {
-      co_return Verdict{431, "the headers are over " + std::to_string(service_.limits.header_bytes) + " bytes"};
+    if (parsed + (more ? buffer_.size() : 0) > context_.limits.header_bytes) {
+      co_return Verdict{431, "the headers are over " + std::to_string(context_.limits.header_bytes) + " bytes"};
     }
     if (error == http::error::body_limit) {
-      co_return Verdict{413, "the body is over " + std::to_string(service_.limits.body_bytes) + " bytes"};
+      co_return Verdict{413, "the body is over " + std::to_string(context_.limits.body_bytes) + " bytes"};
     }
     if (error && !more) co_return Verdict{400, error.message()};
     if (!more) co_return Verdict{};
@@ -82,7 +82,7 @@ asio::awaitable<Connection::Verdict> Connection::read_body(Parser& parser) {
     const Buffers go_on = {asio::buffer(kContinue)};
     const bool written = co_await write(go_on);
     if (!written) co_return Verdict{-1};
-    expires(service_.limits.body_s);
+    expires(context_.limits.body_s);
   }
   for (;;) {
     error_code error;
@@ -91,12 +91,12 @@ asio::awaitable<Connection::Verdict> Connection::read_body(Parser& parser) {
       buffer_.consume(used);
     }
     if (error == http::error::body_limit) {
-      co_return Verdict{413, "the body is over " + std::to_string(service_.limits.body_bytes) + " bytes"};
+      co_return Verdict{413, "the body is over " + std::to_string(context_.limits.body_bytes) + " bytes"};
     }
     if (error && error != http::error::need_more) co_return Verdict{400, error.message()};
     if (parser.is_done()) co_return Verdict{};
     // What stays unparsed is the line before a chunk, or the trailer.
-    if (buffer_.size() > service_.limits.header_bytes) co_return Verdict{400, "a chunk's line is too long"};
+    if (buffer_.size() > context_.limits.header_bytes) co_return Verdict{400, "a chunk's line is too long"};
     Verdict verdict = co_await receive();
     if (verdict.status == 408) verdict.what = "the body took too long";
     if (verdict.status != 0) co_return verdict;

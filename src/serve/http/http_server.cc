@@ -36,7 +36,7 @@ std::string name_of(const HttpOptions& options) {
 class Server final : public HttpServer {
  public:
   Server(const HttpLimits& limits, HttpHandler handler, HttpRefusal refusal)
-      : service_{limits, std::move(handler), std::move(refusal)} {}
+      : shared_{limits, std::move(handler), std::move(refusal)} {}
   ~Server() override { close_all(); }
 
   Result<void> open(const HttpOptions& options);
@@ -59,7 +59,7 @@ class Server final : public HttpServer {
   void close_all();
 
   asio::io_context context_{1};
-  Service service_;
+  ConnectionContext shared_;
   tcp::acceptor acceptor_{context_};
   asio::steady_timer accept_again_{context_};
   std::optional<asio::signal_set> signals_;
@@ -104,7 +104,7 @@ error_code Server::bind(const tcp::endpoint& endpoint) {
 }
 
 void Server::accept() {
-  if (accepting_ || draining_ || connections() >= std::max(1, service_.limits.connections)) return;
+  if (accepting_ || draining_ || connections() >= std::max(1, shared_.limits.connections)) return;
   accepting_ = true;
   acceptor_.async_accept([this](error_code error, tcp::socket socket) {
     if (draining_) return;
@@ -124,7 +124,7 @@ void Server::accept_later() {
 }
 
 void Server::start(tcp::socket socket) {
-  const auto connection = std::make_shared<Connection>(std::move(socket), service_);
+  const auto connection = std::make_shared<Connection>(std::move(socket), shared_);
   connections_.insert(connection);
   asio::co_spawn(context_, connection->serve(), [this, connection](std::exception_ptr) {
     connection->close();

@@ -1,0 +1,107 @@
+// An answer under way: from the scheduler's events to the client's bytes, whole or as a stream. All of it is in the
+// thread of the HTTP server.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <kvasir/scheduler.h>
+
+#include "serve/api/errors.h"
+#include "serve/api/format.h"
+#include "serve/http/http_server.h"
+
+namespace kvasir::serve {
+
+/// Where requests go; its events come back to the sinks, in this thread.
+class RequestQueue {
+ public:
+  using Sink = std::function<void(RequestEvent& event)>;
+  virtual ~RequestQueue() = default;
+  virtual Result<RequestId> submit(Request request, Sink sink) = 0;
+  virtual void cancel(RequestId id) = 0;
+  virtual int ctx() const = 0;
+  virtual const Model& model() const = 0;
+};
+
+/// What there is to tell of an answer when it is over.
+struct AnswerRecord {
+  int status = 200;
+  std::string error_code = {};
+  Usage usage = {};
+  bool streamed = false, gone = false;
+  int preemptions = 0;
+  double queued_s = 0, first_token_s = 0, total_s = 0;
+  std::vector<std::string> ignored = {};
+};
+
+struct AnswerOptions {
+  Envelope envelope;
+  std::vector<std::pair<std::string, std::string>> headers = {};  ///< of the HTTP answer
+  std::function<double()> now = {};                               ///< seconds
+  std::function<void(double seconds, std::function<void()>)> after = {};
+  std::function<void(const AnswerRecord&)> on_over = {};
+  std::function<void(double first, double between)> on_token = {};  ///< one of the two, the other is negative
+};
+
+class Answer : public std::enable_shared_from_this<Answer> {
+ public:
+  /// Submits a request for each of `prompts`, and answers the exchange: when all have ended, or as they go.
+  static void start(std::shared_ptr<Exchange> exchange, RequestQueue& queue, Call call,
+                    std::vector<std::vector<int>> prompts, AnswerOptions options);
+
+ private:
+  struct Choice {
+    int prompt = 0;
+    News news = {};
+    size_t sent_characters = 0;
+    int generated = 0;
+    bool begun = false, told = false;  ///< of a stream: the role, the end
+    double last_token = 0;
+    std::optional<Finished> done = {};
+  };
+  struct Asked {
+    RequestId id = 0;
+    bool open = false;
+    std::optional<Admitted> admitted = {};
+    std::vector<int> ids = {};
+  };
+
+  Answer(std::shared_ptr<Exchange> exchange, RequestQueue& queue, Call call, AnswerOptions options);
+  void submit(std::vector<std::vector<int>> prompts);
+  void see(size_t prompt, RequestEvent& event);
+  void see_tokens(Choice* choice, Event& event);
+  void end_choice(size_t prompt, Choice* choice, Finished&& done);
+  void fail_with(const ApiError& error);
+  void cancel_all();
+  void begin_stream();
+  void ping_later();
+  void answer_whole();
+  void over(int status, const std::string& code);
+  StreamPart next();
+  void add_chunks(Choice* choice, int index, std::string* out);
+  std::string chunk(Json choices, bool last_of_choices);
+  HttpAnswer head() const;
+  Usage usage() const;
+  Json own_json() const;
+  Json logprobs_of(const Choice& choice) const;
+  Json whole_json() const;
+  Json embeddings_json() const;
+  bool is_over() const { return ended_; }
+
+  std::shared_ptr<Exchange> exchange_;
+  RequestQueue& queue_;
+  Call call_;
+  AnswerOptions o_;
+  std::vector<Asked> asked_;     // [prompts]
+  std::vector<Choice> choices_;  // [prompts][n]
+  size_t left_ = 0;              // choices without an end
+  double started_ = 0, last_sent_ = 0;
+  bool streaming_ = false, ended_ = false, ping_ = false, tail_told_ = false;
+  std::optional<ApiError> stream_error_;
+};
+
+}  // namespace kvasir::serve

@@ -1,0 +1,41 @@
+// A call: what the body of one HTTP request asks of a model, before and after its texts have become token ids.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include <kvasir/scheduler.h>
+
+#include "serve/json.h"
+
+namespace kvasir::serve {
+
+/// What a call is of; a bit each, so that a field can belong to several.
+enum Kind : unsigned { kChat = 1, kText = 2, kEmbeddings = 4, kAnyKind = 7 };
+
+/// A prompt as it is sent: a text, or its token ids.
+using Prompt = std::variant<std::string, std::vector<int>>;
+
+struct Call {
+  Kind kind = kText;
+  std::string model = {};  ///< as asked
+  Json messages = {};      ///< kChat; their text is Prompts' first once they are rendered
+  std::vector<Prompt> prompts = {};
+  Request request = {};  ///< of every prompt, but for its ids
+  bool seeded = false;   ///< the seed was given
+  bool nothing = false;  ///< max_tokens is 0: the prompt is computed and kept
+  bool stream = false, include_usage = false, usage_in_all = false;
+  bool return_ids = false, base64 = false;
+  bool add_turn = true;   ///< kChat: the answer is a turn of its own
+  bool goes_on = false;   ///< kChat: the last message is not complete
+  int top_logprobs = 0;   ///< kChat, before it is known whether any are wanted
+  bool logprobs = false;  ///< kChat
+  std::optional<int> best_of = {}, dimensions = {};
+  std::vector<std::string> ignored = {};  ///< fields that changed nothing
+};
+
+}  // namespace kvasir::serve

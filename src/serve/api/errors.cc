@@ -1,0 +1,124 @@
+// From errors of the library to statuses and codes.
+#include "serve/api/errors.h"
+
+#include <fmt/format.h>
+
+namespace kvasir::serve {
+namespace {
+
+// "GenerateOptions::max_tokens" to "max_tokens"; names that differ are listed.
+std::string field_of(const std::string& where) {
+  constexpr std::pair<std::string_view, std::string_view> kOthers[] = {
+      {"Generator::prompt", "prompt"},          {"Generator::resume", "resume_token_ids"},
+      {"Request::resume", "resume_token_ids"},  {"Request::choices", "n"},
+      {"Request::timeout_s", "timeout_ms"},     {"GenerateOptions::stop_ids", "stop_token_ids"},
+      {"SchedulerOptions::max_queue", "queue"},
+  };
+  for (const auto& [parameter, field] : kOthers)
+    if (where.starts_with(parameter)) return std::string(field);
+  const size_t colons = where.rfind("::");
+  return colons == std::string::npos ? where : where.substr(colons + 2);
+}
+
+std::string sentence(const Error& error, const std::string& field) {
+  std::string text = field.empty() ? error.what : field + ": " + error.what;
+  if (!error.hint.empty()) {
+    const size_t colons = error.hint.rfind("::");
+    text += colons == std::string::npos ? " (try: " + error.hint + ")" : "";
+  }
+  return text;
+}
+
+const char* type_of(const ApiError& error) {
+  if (error.status == 401) return "authentication_error";
+  if (error.status == 404) return "not_found_error";
+  if (error.status == 429) return "rate_limit_error";
+  return error.status >= 500 ? "server_error" : "invalid_request_error";
+}
+
+}  // namespace
+
+ApiError api_error(const Error& error) {
+  const std::string field = field_of(error.where);
+  ApiError e{.message = sentence(error, field)};
+  const auto is = [&](int status, const char* code, std::optional<int> retry_after = {}) {
+    e.status = status;
+    e.code = code;
+    e.retry_after_s = retry_after;
+    if (status == 400) e.param = field;
+  };
+  switch (error.kind) {
+    case Error::bad_argument:
+      is(400, "invalid_value");
+      break;
+    case Error::too_long:
+      is(400, "context_length_exceeded");
+      break;
+    case Error::unsupported:
+      is(400, "unsupported_parameter");
+      break;
+    case Error::damaged:
+      is(400, "invalid_json");
+      break;
+    case Error::not_found:
+      is(404, "not_found");
+      break;
+    case Error::busy:
+      is(429, "queue_full", 1);
+      break;
+    case Error::no_room:
+      is(503, "no_room", 1);
+      break;
+    case Error::closing:
+      is(503, "draining", 5);
+      break;
+    case Error::timed_out:
+      is(504, "deadline_exceeded");
+      break;
+    case Error::not_finite:
+      is(500, "non_finite_logits");
+      break;
+    case Error::io:
+    case Error::internal:
+      is(500, "internal");
+      break;
+  }
+  return e;
+}
+
+ApiError too_long(int ctx, int prompt) {
+  return {
+      .status = 400,
+      .code = "context_length_exceeded",
+      .message = fmt::format("This model's maximum context length is {} tokens. However, your prompt has {} tokens. "
+                             "Please reduce the length of the prompt. It exceeds the available context size.",
+                             ctx, prompt),
+      .param = "prompt",
+      .more = {{"n_prompt_tokens", prompt}, {"n_ctx", ctx}}};
+}
+
+Json error_json(const ApiError& error) {
+  Json inner = {{"message", error.message},
+                {"type", type_of(error)},
+                {"param", error.param.empty() ? Json() : Json(error.param)},
+                {"code", error.code}};
+  if (error.more.is_object()) inner.update(error.more);
+  return {{"error", inner}};
+}
+
+HttpAnswer error_answer(const ApiError& error) {
+  HttpAnswer answer{.status = error.status, .body = to_text(error_json(error))};
+  if (error.retry_after_s) answer.headers.emplace_back("Retry-After", std::to_string(*error.retry_after_s));
+  return answer;
+}
+
+HttpAnswer refusal(int status, const std::string& what) {
+  const char* code = status == 408   ? "timeout"
+                     : status == 413 ? "body_too_large"
+                     : status == 431 ? "headers_too_large"
+                     : status >= 500 ? "internal"
+                                     : "bad_request";
+  return error_answer({.status = status, .code = code, .message = what});
+}
+
+}  // namespace kvasir::serve

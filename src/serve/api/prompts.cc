@@ -1,0 +1,103 @@
+// Messages and texts to ids.
+#include "serve/api/prompts.h"
+
+#include <fmt/format.h>
+
+#include "serve/api/field_values.h"
+
+namespace kvasir::serve {
+namespace {
+
+std::string at(size_t message) { return fmt::format("messages[{}]", message); }
+
+// A string, or parts of which all are texts.
+Result<std::string> content_of(const Json& message, const std::string& where) {
+  const auto content = message.find("content");
+  if (content == message.end() || content->is_null()) return std::string();
+  if (content->is_string()) return content->get<std::string>();
+  if (!content->is_array())
+    return fail(Error::bad_argument, shown(*content) + " is no text", where + ".content", "a string or text parts");
+  std::string text;
+  for (size_t i = 0; i < content->size(); ++i) {
+    const Json& part = (*content)[i];
+    const std::string here = fmt::format("{}.content[{}]", where, i);
+    if (!part.is_object() || !part.contains("type"))
+      return fail(Error::bad_argument, "a part without a type", here, R"({"type": "text", "text": "..."})");
+    if (part["type"] != "text")
+      return fail(Error::unsupported, fmt::format("parts of type {} are not read", shown(part["type"])), here,
+                  "text parts");
+    KVASIR_TRY(const std::string more, as_string(part.value("text", Json())));
+    text += more;
+  }
+  return text;
+}
+
+struct Turn {
+  std::string role, content;
+};
+
+Result<std::vector<Turn>> turns_of(const Json& messages) {
+  std::vector<Turn> turns;
+  for (size_t i = 0; i < messages.size(); ++i) {
+    const Json& message = messages[i];
+    if (!message.is_object() || !message.contains("role"))
+      return fail(Error::bad_argument, "a message without a role", at(i), R"({"role": "user", "content": "..."})");
+    Turn turn;
+    const auto role = as_string(message["role"]);
+    if (!role) return fail(Error::bad_argument, role.error().what, at(i) + ".role", "user");
+    turn.role = *role == "developer" ? "system" : *role;
+    if (turn.role != "system" && turn.role != "user" && turn.role != "assistant")
+      return fail(Error::unsupported, fmt::format("the role \"{}\" has no place in this format", *role),
+                  at(i) + ".role", "system, user, assistant");
+    const auto calls = message.find("tool_calls");
+    if (calls != message.end() && !calls->empty())
+      return fail(Error::unsupported, "calls of tools have no place in this format", at(i) + ".tool_calls");
+    KVASIR_TRY(turn.content, content_of(message, at(i)));
+    turns.push_back(std::move(turn));
+  }
+  return turns;
+}
+
+}  // namespace
+
+Result<std::string> render_plain(const Json& messages, bool add_turn, bool goes_on, std::vector<std::string>* stops) {
+  KVASIR_TRY(const std::vector<Turn> turns, turns_of(messages));
+  if (goes_on && turns.back().role != "assistant")
+    return fail(Error::bad_argument, "the last message is not the assistant's", "continue_final_message",
+                "a last message of the assistant");
+  std::string text;
+  for (const Turn& turn : turns) {
+    if (!text.empty()) text += '\n';
+    if (turn.role == "user") text += "User: ";
+    // An answer begins with the space that follows the colon, whether or not its client kept it.
+    if (turn.role == "assistant") text += turn.content.starts_with(' ') ? "Assistant:" : "Assistant: ";
+    text += turn.content;
+  }
+  if (add_turn && !goes_on) text += "\nAssistant:";
+  stops->push_back("\nUser:");
+  return text;
+}
+
+Result<std::vector<std::vector<int>>> prompt_ids(Call* call, const Model& model) {
+  if (call->kind == kChat) {
+    KVASIR_TRY(std::string text,
+               render_plain(call->messages, call->add_turn, call->goes_on, &call->request.options.stop));
+    call->prompts = {std::move(text)};
+  }
+  std::vector<std::vector<int>> all;
+  for (Prompt& prompt : call->prompts) {
+    if (auto* ids = std::get_if<std::vector<int>>(&prompt)) {
+      all.push_back(std::move(*ids));
+    } else {
+      if (model.tokenizer() == nullptr)
+        return fail(Error::unsupported, "this model came without a tokenizer", "prompt", "token ids");
+      KVASIR_TRY(all.emplace_back(), model.tokenizer()->encode(std::get<std::string>(prompt)));
+    }
+    if (all.back().empty())
+      return fail(Error::bad_argument, "it has no tokens", call->kind == kEmbeddings ? "input" : "prompt");
+  }
+  call->prompts.clear();
+  return all;
+}
+
+}  // namespace kvasir::serve

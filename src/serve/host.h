@@ -1,0 +1,72 @@
+// A model that is served: its engine, its scheduler, and the thread that runs them.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <unordered_map>
+
+#include <kvasir/scheduler.h>
+
+#include "serve/api/answer.h"
+
+namespace kvasir::serve {
+
+struct HostOptions {
+  std::string model;  ///< a name or a path
+  ModelOptions open = {};
+  EngineOptions engine = {};
+  SchedulerOptions scheduler = {};
+};
+
+/// Used by the thread of the sockets, but for its opening. `post` brings tasks there, from any thread.
+class Host : public RequestQueue {
+ public:
+  using Post = std::function<void(std::function<void()>)>;
+  /// Reads the model's fingerprint too, which the first request would wait for. Errors: those of Model::open(),
+  /// Engine::create() and Scheduler::create().
+  static Result<std::unique_ptr<Host>> open(const HostOptions& options, Post post);
+  ~Host() override;
+
+  Result<RequestId> submit(Request request, Sink sink) override;
+  void cancel(RequestId id) override { scheduler_->cancel(id); }
+  int ctx() const override { return scheduler_->ctx(); }
+  const Model& model() const override { return engine_->model(); }
+  const Engine& engine() const { return *engine_; }
+  SchedulerStats stats() const { return scheduler_->stats(); }
+  const std::string& fingerprint() const { return fingerprint_; }
+
+  /// Takes nothing more; `on_drained` when what is under way has ended, or failed after `timeout_s`.
+  void drain(double timeout_s, std::function<void()> on_drained);
+  /// False where work waits and no pass has ended for `seconds`.
+  bool is_alive(double now, double seconds);
+  /// Ends the thread; nothing more is posted. Requests get no events any more.
+  void close();
+  /// Requests whose last event has not come.
+  size_t under_way() const { return sinks_->size(); }
+
+ private:
+  struct Waiting {
+    Sink sink;
+    int left = 0;
+  };
+  using Sinks = std::unordered_map<RequestId, Waiting>;
+
+  Host() = default;
+  void run(const Post& post);
+  static void deliver(Sinks& sinks, std::vector<RequestEvent>& events);
+
+  std::unique_ptr<Engine> engine_;
+  std::unique_ptr<Scheduler> scheduler_;
+  std::string fingerprint_;
+  std::shared_ptr<Sinks> sinks_ = std::make_shared<Sinks>();
+  std::function<void()> on_drained_;
+  std::atomic<bool> quiet_ = false;
+  int64_t passes_ = 0;  // when is_alive() saw them change last
+  double passed_ = 0;
+  std::thread thread_;
+};
+
+}  // namespace kvasir::serve

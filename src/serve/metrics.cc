@@ -1,0 +1,152 @@
+// Counters over prometheus-cpp's core. The scheduler counts for itself; a scrape takes what is new.
+#include "serve/metrics.h"
+
+#include <algorithm>
+#include <functional>
+#include <limits>
+
+#include <prometheus/counter.h>
+#include <prometheus/gauge.h>
+#include <prometheus/histogram.h>
+#include <prometheus/registry.h>
+#include <prometheus/text_serializer.h>
+
+namespace kvasir::serve {
+namespace {
+
+using prometheus::Histogram;
+using Buckets = Histogram::BucketBoundaries;
+
+const Buckets kRequestSeconds{0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300};
+const Buckets kTokenSeconds{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.25, 0.5, 1, 2.5};
+
+// A value of the scheduler, under its name and perhaps vLLM's.
+struct Value {
+  const char* name;
+  const char* vllm;  // "" where it has none
+  const char* help;
+  std::function<double(const SchedulerStats&)> of;
+};
+
+double share(const SchedulerStats& s) {
+  if (s.kv_capacity == 0 || s.kv_capacity == std::numeric_limits<size_t>::max()) return 0;
+  return static_cast<double>(s.kv_used) / static_cast<double>(s.kv_capacity);
+}
+
+const std::vector<Value>& gauges() {
+  static const std::vector<Value> all{
+      {"kvasir_requests_running", "vllm:num_requests_running", "Sequences with memory",
+       [](const SchedulerStats& s) { return s.running; }},
+      {"kvasir_requests_waiting", "vllm:num_requests_waiting", "Sequences without",
+       [](const SchedulerStats& s) { return s.waiting; }},
+      {"kvasir_kv_bytes", "", "Bytes of KV that sequences and kept texts hold",
+       [](const SchedulerStats& s) { return static_cast<double>(s.kv_used); }},
+      {"kvasir_kv_usage", "vllm:kv_cache_usage_perc", "The same, as a part of the budget; 0 without one", share},
+  };
+  return all;
+}
+
+const std::vector<Value>& counters() {
+  const auto number = [](int64_t SchedulerStats::*field) {
+    return [field](const SchedulerStats& s) { return static_cast<double>(s.*field); };
+  };
+  static const std::vector<Value> all{
+      {"kvasir_prompt_tokens_computed_total", "", "Prompt tokens computed", number(&SchedulerStats::computed)},
+      {"kvasir_prompt_tokens_reused_total", "vllm:prefix_cache_hits_total", "Prompt tokens that were kept",
+       number(&SchedulerStats::reused)},
+      {"kvasir_tokens_recomputed_total", "", "Tokens computed again after preemptions",
+       number(&SchedulerStats::recomputed)},
+      {"kvasir_tokens_generated_total", "vllm:generation_tokens_total", "Tokens generated",
+       number(&SchedulerStats::generated)},
+      {"kvasir_preemptions_total", "vllm:num_preemptions_total", "Sequences that gave up their memory",
+       number(&SchedulerStats::preemptions)},
+      {"kvasir_passes_total", "", "Forward passes", number(&SchedulerStats::passes)},
+      {"kvasir_pass_tokens_total", "", "Tokens in them", number(&SchedulerStats::pass_tokens)},
+      {"kvasir_tokens_guessed_total", "vllm:spec_decode_num_draft_tokens_total", "Tokens guessed",
+       number(&SchedulerStats::guessed)},
+      {"kvasir_tokens_accepted_total", "vllm:spec_decode_num_accepted_tokens_total", "Guesses that were right",
+       number(&SchedulerStats::accepted)},
+  };
+  return all;
+}
+
+}  // namespace
+
+struct Metrics::Impl {
+  using Histograms = prometheus::Family<Histogram>;
+
+  bool vllm;
+  prometheus::Registry registry;
+  std::vector<std::pair<Histograms*, const Buckets*>> first, between, request;
+  prometheus::Family<prometheus::Counter>* requests;
+  prometheus::Gauge* connections;
+
+  explicit Impl(bool vllm_names) : vllm(vllm_names) {
+    add(&first, "kvasir_first_token_seconds", "vllm:time_to_first_token_seconds", "To the first token",
+        kRequestSeconds);
+    add(&between, "kvasir_between_tokens_seconds", "vllm:inter_token_latency_seconds", "Between two tokens",
+        kTokenSeconds);
+    add(&request, "kvasir_request_seconds", "vllm:e2e_request_latency_seconds", "To the end of the answer",
+        kRequestSeconds);
+    requests = &prometheus::BuildCounter().Name("kvasir_requests_total").Help("Requests by status").Register(registry);
+    connections =
+        &prometheus::BuildGauge().Name("kvasir_connections").Help("Open connections").Register(registry).Add({});
+  }
+
+  void add(std::vector<std::pair<Histograms*, const Buckets*>>* list, const char* name, const char* vllm_name,
+           const char* help, const Buckets& buckets) {
+    list->emplace_back(&prometheus::BuildHistogram().Name(name).Help(help).Register(registry), &buckets);
+    if (vllm) list->emplace_back(&prometheus::BuildHistogram().Name(vllm_name).Help(help).Register(registry), &buckets);
+  }
+
+  static void observe(const std::vector<std::pair<Histograms*, const Buckets*>>& list, const std::string& model,
+                      double seconds) {
+    for (const auto& [family, buckets] : list) family->Add({{"model_name", model}}, *buckets).Observe(seconds);
+  }
+
+  std::vector<const char*> names_of(const Value& value) const {
+    std::vector<const char*> names{value.name};
+    if (vllm && *value.vllm != '\0') names.push_back(value.vllm);
+    return names;
+  }
+
+  void take(const ModelState& model) {
+    for (const Value& value : gauges())
+      for (const char* name : names_of(value))
+        prometheus::BuildGauge()
+            .Name(name)
+            .Help(value.help)
+            .Register(registry)
+            .Add({{"model_name", model.name}})
+            .Set(value.of(model.stats));
+    for (const Value& value : counters())
+      for (const char* name : names_of(value)) {
+        auto& counter =
+            prometheus::BuildCounter().Name(name).Help(value.help).Register(registry).Add({{"model_name", model.name}});
+        counter.Increment(std::max(0.0, value.of(model.stats) - counter.Value()));
+      }
+  }
+};
+
+Metrics::Metrics(bool vllm_names) : impl_(std::make_unique<Impl>(vllm_names)) {}
+Metrics::~Metrics() = default;
+
+void Metrics::first_token(const std::string& model, double seconds) { Impl::observe(impl_->first, model, seconds); }
+
+void Metrics::between_tokens(const std::string& model, double seconds) {
+  Impl::observe(impl_->between, model, seconds);
+}
+
+void Metrics::over(const std::string& model, const AnswerRecord& record) {
+  const std::string status = record.gone ? "gone" : std::to_string(record.status);
+  impl_->requests->Add({{"model_name", model}, {"status", status}}).Increment();
+  if (record.status == 200 && !record.gone) Impl::observe(impl_->request, model, record.total_s);
+}
+
+std::string Metrics::text(const std::vector<ModelState>& models, int connections) {
+  impl_->connections->Set(connections);
+  for (const ModelState& model : models) impl_->take(model);
+  return prometheus::TextSerializer().Serialize(impl_->registry.Collect());
+}
+
+}  // namespace kvasir::serve

@@ -1,0 +1,204 @@
+// Routing: paths, methods, keys, origins, the line of the log.
+#include "serve/service.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/clock.h"
+
+namespace kvasir::serve {
+namespace {
+
+std::string header(const HttpRequest& request, const std::string& name) {
+  const auto found = request.headers.find(name);
+  return found == request.headers.end() ? "" : found->second;
+}
+
+// "[::1]:8080" to "[::1]", "localhost:8080" to "localhost".
+std::string_view host_of(std::string_view text) {
+  if (text.starts_with('[')) return text.substr(0, text.find(']') + 1);
+  return text.substr(0, text.find(':'));
+}
+
+bool is_local(std::string_view host) {
+  constexpr std::array<std::string_view, 3> kNames{"localhost", "[::1]", "127.0.0.1"};
+  return std::find(kNames.begin(), kNames.end(), host) != kNames.end() || host.ends_with(".localhost");
+}
+
+bool is_local_origin(std::string_view origin) {
+  for (const std::string_view scheme : {"http://", "https://"})
+    if (origin.starts_with(scheme)) return is_local(host_of(origin.substr(scheme.size())));
+  return false;
+}
+
+// What goes into a header or the log again must not end its line.
+std::string printable_id(const std::string& text) {
+  const bool good = !text.empty() && text.size() <= 128 &&
+                    std::all_of(text.begin(), text.end(), [](char c) { return c > ' ' && c < 127 && c != '"'; });
+  return good ? text : "";
+}
+
+std::string sent_key(const HttpRequest& request) {
+  const std::string bearer = header(request, "authorization");
+  if (bearer.starts_with("Bearer ")) return bearer.substr(7);
+  const std::string key = header(request, "x-api-key");
+  return key.empty() ? header(request, "api-key") : key;
+}
+
+}  // namespace
+
+Service::Service(ServiceOptions options) : o_(std::move(options)), metrics_(o_.vllm_names) {
+  for (const ServiceOptions::Model& model : o_.models) models_.push_back({.options = model});
+}
+
+// Answers may hold a model longer; its thread must not, for it posts to the server.
+Service::~Service() {
+  for (const Loaded& model : models_)
+    if (model.host != nullptr) model.host->close();
+}
+
+// A path of OpenAI's is known without its "/v1" too, as llama-server has them.
+const std::vector<Service::Entry>& Service::entries() {
+  static const std::vector<Entry> all{
+      {"POST", "/v1/chat/completions", &Service::chat},
+      {"POST", "/v1/completions", &Service::completions},
+      {"POST", "/v1/embeddings", &Service::embeddings},
+      {"GET", "/v1/models", &Service::models},
+      {"GET", "/v1/models/", &Service::model},
+      {"GET", "/v1/scheduler", &Service::scheduler},
+      {"POST", "/tokenize", &Service::tokenize},
+      {"POST", "/detokenize", &Service::detokenize},
+      {"GET", "/props", &Service::props},
+      {"GET", "/metrics", &Service::metrics},
+      {"GET", "/health", &Service::health, true},
+      {"GET", "/ready", &Service::ready, true},
+  };
+  return all;
+}
+
+namespace {
+
+bool fits(std::string_view pattern, std::string_view path) {
+  if (pattern.ends_with('/')) return path.size() > pattern.size() && path.starts_with(pattern);
+  return path == pattern;
+}
+
+bool matches(std::string_view pattern, std::string_view path) {
+  constexpr std::string_view kVersion = "/v1";
+  return fits(pattern, path) || (pattern.starts_with(kVersion) && fits(pattern.substr(kVersion.size()), path));
+}
+
+}  // namespace
+
+void Service::handle(const std::shared_ptr<Exchange>& exchange) {
+  const HttpRequest& request = exchange->request();
+  if (request.method == "OPTIONS") return preflight(exchange);
+  std::string id = printable_id(header(request, "x-request-id"));
+  if (id.empty()) id = new_id("req-");
+  Asked asked{exchange, nullptr, id, headers_for(request, id), now_seconds()};
+  const Entry* found = nullptr;
+  std::string allowed;
+  for (const Entry& entry : entries())
+    if (matches(entry.path, request.path)) {
+      allowed = entry.method;
+      const bool reads = allowed == "GET" && request.method == "HEAD";
+      if (reads || allowed == request.method) found = &entry;
+    }
+  const bool is_open = found != nullptr && found->open;
+  if (const auto error = refused(request, is_open, &asked.caller)) return answer(asked, *error);
+  if (allowed.empty())
+    return answer(asked, ApiError{.status = 404, .code = "unknown_url", .message = "nothing is at this path"});
+  if (found == nullptr) {
+    asked.headers.emplace_back("Allow", allowed);
+    return answer(asked, ApiError{.status = 405, .code = "method_not_allowed", .message = "it takes " + allowed});
+  }
+  (this->*found->route)(asked);
+}
+
+// A page may send a body that no preflight announces, and use up what it cannot read.
+bool Service::may_ask(const std::string& origin) const {
+  return is_local_origin(origin) || std::find(o_.cors.begin(), o_.cors.end(), origin) != o_.cors.end();
+}
+
+std::optional<ApiError> Service::refused(const HttpRequest& request, bool open, std::shared_ptr<Caller>* caller) const {
+  const std::string host = header(request, "host");
+  if (o_.local_only && !host.empty() && !is_local(host_of(host)))
+    return ApiError{.status = 403, .code = "forbidden_host", .message = "this server answers to local names only"};
+  const std::string origin = header(request, "origin");
+  if (!origin.empty() && !may_ask(origin))
+    return ApiError{.status = 403, .code = "forbidden_origin", .message = "pages of this origin may not ask"};
+  *caller = o_.keys.find(open && o_.keys.required() ? std::string() : sent_key(request));
+  if (*caller == nullptr && !open)
+    return ApiError{.status = 401, .code = "invalid_api_key", .message = "the API key is missing or not known"};
+  return {};
+}
+
+std::vector<std::pair<std::string, std::string>> Service::headers_for(const HttpRequest& request,
+                                                                      const std::string& id) const {
+  std::vector<std::pair<std::string, std::string>> headers{{"x-request-id", id}};
+  const std::string origin = header(request, "origin");
+  if (!origin.empty() && may_ask(origin)) {
+    headers.emplace_back("Access-Control-Allow-Origin", origin);
+    headers.emplace_back("Access-Control-Expose-Headers", "x-request-id, x-kvasir-cached-tokens");
+    headers.emplace_back("Vary", "Origin");
+  }
+  return headers;
+}
+
+void Service::preflight(const std::shared_ptr<Exchange>& exchange) {
+  const HttpRequest& request = exchange->request();
+  HttpAnswer answer{.status = 204, .content_type = "", .headers = headers_for(request, new_id("req-"))};
+  const bool allowed = std::any_of(answer.headers.begin(), answer.headers.end(),
+                                   [](const auto& h) { return h.first == "Access-Control-Allow-Origin"; });
+  if (allowed) {
+    answer.headers.emplace_back("Access-Control-Allow-Methods", "GET, POST, OPTIONS");
+    const std::string wanted = header(request, "access-control-request-headers");
+    answer.headers.emplace_back("Access-Control-Allow-Headers",
+                                wanted.empty() ? "authorization, content-type" : wanted);
+    answer.headers.emplace_back("Access-Control-Max-Age", "600");
+  }
+  exchange->answer(std::move(answer));
+}
+
+void Service::answer(const Asked& asked, HttpAnswer answer) {
+  answer.headers.insert(answer.headers.end(), asked.headers.begin(), asked.headers.end());
+  if (answer.status >= 400)
+    log(asked, "", AnswerRecord{.status = answer.status, .total_s = now_seconds() - asked.came});
+  asked.exchange->answer(std::move(answer));
+}
+
+namespace {
+
+std::string joined(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : ",") + name;
+  return text;
+}
+
+// A value of logfmt: what was sent is quoted, and cannot end the line.
+std::string in_quotes(const std::string& text) { return to_text(Json(text)); }
+
+}  // namespace
+
+void Service::log(const Asked& asked, const std::string& model, const AnswerRecord& r) const {
+  if (!o_.log) return;
+  const HttpRequest& request = asked.exchange->request();
+  std::string line = fmt::format("id={} method={} path={} status={}", asked.id, in_quotes(request.method),
+                                 in_quotes(request.path), r.gone ? 499 : r.status);
+  if (!r.error_code.empty()) line += " error=" + r.error_code;
+  if (asked.caller != nullptr && !asked.caller->name.empty()) line += " key=" + in_quotes(asked.caller->name);
+  if (!model.empty())
+    line += fmt::format(" model={} prompt={} cached={} generated={} preempted={} queued_ms={:.1f} first_ms={:.1f}",
+                        in_quotes(model), r.usage.prompt, r.usage.cached, r.usage.completion, r.preemptions,
+                        r.queued_s * 1e3, r.first_token_s * 1e3);
+  line += fmt::format(" total_ms={:.1f}", r.total_s * 1e3);
+  if (!r.ignored.empty()) line += " ignored=" + in_quotes(joined(r.ignored));
+  if (const std::string trace = printable_id(header(request, "traceparent")); !trace.empty())
+    line += " traceparent=" + trace;
+  o_.log(line);
+}
+
+}  // namespace kvasir::serve

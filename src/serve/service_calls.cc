@@ -1,0 +1,221 @@
+// Calls of a model: from a body to an answer under way; models that are opened when they are asked for.
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <array>
+#include <ctime>
+#include <random>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/clock.h"
+#include "serve/api/fields.h"
+#include "serve/api/prompts.h"
+#include "serve/service.h"
+
+namespace kvasir::serve {
+namespace {
+
+// A number that a client in JavaScript can send again.
+uint64_t drawn_seed() {
+  static std::mt19937_64 random(std::random_device{}());
+  return random() >> 11;
+}
+
+// curl calls a body a form where it is not told what it is.
+bool takes_type(const HttpRequest& request) {
+  const auto found = request.headers.find("content-type");
+  if (found == request.headers.end()) return true;
+  constexpr std::array<std::string_view, 3> kTaken{"application/json", "text/plain",
+                                                   "application/x-www-form-urlencoded"};
+  return std::ranges::any_of(kTaken, [&](std::string_view type) { return found->second.starts_with(type); });
+}
+
+int64_t created_at(const Model& model) {
+  struct stat s {};
+  const auto& files = model.files();
+  return !files.empty() && stat(files[0].c_str(), &s) == 0 ? s.st_mtime : 0;
+}
+
+}  // namespace
+
+// ---- models -------------------------------------------------------------------------------------------------------
+
+Result<void> Service::open(HttpServer& server) {
+  server_ = &server;
+  Loaded& first = models_[0];
+  KVASIR_TRY(first.host, Host::open(first.options.host, [&server](auto task) { server.post(std::move(task)); }));
+  first.created = created_at(first.host->model());
+  first.used = now_seconds();
+  if (o_.model_ttl_s > 0) put_away_idle();
+  return {};
+}
+
+void Service::with_host(Loaded& model, std::function<void(Result<std::shared_ptr<Host>>)> then) {
+  model.used = now_seconds();
+  if (model.host != nullptr) return then(model.host);
+  model.waiting.push_back(std::move(then));
+  if (model.waiting.size() > 1) return;
+  opener_.post([this, &model] {
+    auto opened = std::make_shared<Result<std::unique_ptr<Host>>>(
+        Host::open(model.options.host, [server = server_](auto task) { server->post(std::move(task)); }));
+    server_->post([&model, opened] {
+      const auto waiting = std::exchange(model.waiting, {});
+      if (*opened) {
+        model.host = std::move(**opened);
+        model.created = created_at(model.host->model());
+      }
+      for (const auto& next : waiting) {
+        if (*opened)
+          next(model.host);
+        else
+          next(tl::unexpected(opened->error()));
+      }
+    });
+  });
+}
+
+void Service::put_away_idle() {
+  server_->after(std::min(1.0, o_.model_ttl_s / 4), [this] {
+    const double now = now_seconds();
+    for (Loaded& model : models_) {
+      if (model.host == nullptr) continue;
+      if (model.host->under_way() > 0) model.used = now;
+      if (now - model.used < o_.model_ttl_s) continue;
+      // Closing a model takes a while; answers that still hold it keep it.
+      opener_.post([host = std::exchange(model.host, {})]() mutable { host.reset(); });
+    }
+    if (!draining_) put_away_idle();
+  });
+}
+
+void Service::drain(double seconds, std::function<void()> on_drained) {
+  draining_ = true;
+  auto left = std::make_shared<size_t>(1);
+  const auto one_less = [left, on_drained = std::move(on_drained)] {
+    if (--*left == 0) on_drained();
+  };
+  for (Loaded& model : models_)
+    if (model.host != nullptr) {
+      ++*left;
+      model.host->drain(seconds, one_less);
+    }
+  one_less();
+}
+
+Service::Loaded* Service::model_of(const Json& body, std::optional<ApiError>* error) {
+  const auto asked = body.is_object() ? body.find("model") : body.end();
+  if (!body.is_object() || asked == body.end() || !asked->is_string()) return &models_[0];
+  const auto name = asked->get<std::string>();
+  for (Loaded& model : models_)
+    if (model.options.name == name) return &model;
+  if (!o_.strict_model) return &models_[0];
+  *error = ApiError{.status = 404,
+                    .code = "model_not_found",
+                    .message = fmt::format("there is no model \"{}\" here", name.substr(0, 80)),
+                    .param = "model"};
+  return nullptr;
+}
+
+// ---- bodies -------------------------------------------------------------------------------------------------------
+
+void Service::with_body(const Asked& asked,
+                        std::function<void(Loaded&, std::shared_ptr<Host>, std::shared_ptr<const Json>)> then) {
+  if (!takes_type(asked.exchange->request()))
+    return answer(asked,
+                  ApiError{.status = 415, .code = "unsupported_media_type", .message = "it takes application/json"});
+  worker_.post([this, asked, then = std::move(then)] {
+    auto body = std::make_shared<Result<Json>>(parse_json(asked.exchange->request().body));
+    server_->post([this, asked, then, body] {
+      if (!*body) return answer(asked, api_error(body->error()));
+      std::optional<ApiError> unknown;
+      Loaded* model = model_of(**body, &unknown);
+      if (model == nullptr) return answer(asked, *unknown);
+      with_host(*model, [this, asked, then, body, model](Result<std::shared_ptr<Host>> host) {
+        if (!host)
+          return answer(asked, ApiError{.status = 500, .code = "model_not_loaded", .message = host.error().message()});
+        then(*model, *host, std::shared_ptr<const Json>(body, &**body));
+      });
+    });
+  });
+}
+
+void Service::call(const Asked& asked, Kind kind) {
+  if (draining_)
+    return answer(asked,
+                  ApiError{.status = 503, .code = "draining", .message = "this server ends", .retry_after_s = 5});
+  if (kind == kChat && !o_.chat_plain)
+    return answer(asked, ApiError{.code = "no_chat_template",
+                                  .message = "this server knows no chat template of the model (try: --chat-format "
+                                             "plain when it is started, or /v1/completions)",
+                                  .param = "messages"});
+  if (asked.caller->most > 0 && asked.caller->running >= asked.caller->most)
+    return answer(asked, ApiError{.status = 429,
+                                  .code = "too_many_requests",
+                                  .message = fmt::format("{} requests of this key run", asked.caller->running),
+                                  .retry_after_s = 1});
+  with_body(asked,
+            [this, asked, kind](Loaded& model, const std::shared_ptr<Host>& host, std::shared_ptr<const Json> body) {
+              read(asked, kind, model, host, std::move(body));
+            });
+}
+
+void Service::read(const Asked& asked, Kind kind, Loaded& model, const std::shared_ptr<Host>& host,
+                   std::shared_ptr<const Json> body) {
+  worker_.post([this, asked, kind, &model, host, body = std::move(body)] {
+    auto call =
+        std::make_shared<Result<Call>>(read_call(kind, *body, host->model().sampling_defaults(), o_.strict_fields));
+    auto prompts = std::make_shared<std::vector<std::vector<int>>>();
+    if (*call) {
+      if (auto ids = prompt_ids(&**call, host->model()))
+        *prompts = std::move(*ids);
+      else
+        *call = tl::unexpected(std::move(ids).error());
+    }
+    server_->post([this, asked, &model, host, call, prompts] {
+      if (!*call) return answer(asked, api_error(call->error()));
+      start(asked, model, host, std::move(**call), std::move(*prompts));
+    });
+  });
+}
+
+void Service::start(const Asked& asked, Loaded& model, std::shared_ptr<Host> host, Call call,
+                    std::vector<std::vector<int>> prompts) {
+  if (call.dimensions && *call.dimensions != host->model().info().hidden)
+    return answer(asked, ApiError{.code = "invalid_value",
+                                  .message = fmt::format("dimensions: this model's vectors have {}, not {}",
+                                                         host->model().info().hidden, *call.dimensions),
+                                  .param = "dimensions"});
+  Request& request = call.request;
+  request.owner = asked.caller->name;
+  request.weight = asked.caller->weight;
+  const std::string own = o_.shared_cache ? "" : asked.caller->name;
+  if (!own.empty() || !request.salt.empty()) request.salt = fmt::format("{}:{}{}", own.size(), own, request.salt);
+  if (!call.seeded) request.options.sampling.seed = drawn_seed();
+  int& most = request.options.max_tokens;
+  if (o_.max_output > 0) most = most < 0 ? o_.max_output : std::min(most, o_.max_output);
+  const std::string name = model.options.name;
+  AnswerOptions options{
+      .envelope = {.id = new_id(call.kind == kChat ? "chatcmpl-" : "cmpl-"),
+                   .created = std::time(nullptr),
+                   .model = name,
+                   .fingerprint = fmt::format("kvasir-{}-{}", kNumericsVersion, host->fingerprint().substr(0, 12))},
+      .headers = asked.headers,
+      .now = now_seconds,
+      .after = [server = server_](double seconds, auto task) { server->after(seconds, std::move(task)); }};
+  options.on_token = [this, name](double first, double between) {
+    if (first >= 0) metrics_.first_token(name, first);
+    if (between >= 0) metrics_.between_tokens(name, between);
+  };
+  ++asked.caller->running;
+  options.on_over = [this, asked, name, host](const AnswerRecord& record) {
+    --asked.caller->running;
+    metrics_.over(name, record);
+    log(asked, name, record);
+  };
+  Host& queue = *host;
+  Answer::start(asked.exchange, queue, std::move(call), std::move(prompts), std::move(options));
+}
+
+}  // namespace kvasir::serve

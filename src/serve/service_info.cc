@@ -1,0 +1,183 @@
+// What is asked about the service itself: models, tokens of a text, health, metrics.
+#include <limits>
+
+#include <fmt/format.h>
+
+#include "base/clock.h"
+#include "serve/api/field_values.h"
+#include "serve/api/prompts.h"
+#include "serve/service.h"
+
+namespace kvasir::serve {
+namespace {
+
+constexpr double kStuck = 60;  // seconds without a pass while work waits
+
+Error of_field(Error error, const char* field) {
+  error.where = field;
+  return error;
+}
+
+// llama-server's names: content, add_special, with_pieces; vLLM's: prompt or messages, add_special_tokens,
+// return_token_strs.
+Result<Json> tokens_json(const Json& body, const Host& host, bool chat_plain) {
+  if (!body.is_object()) return fail(Error::bad_argument, "the body is no JSON object", "body");
+  const auto& tokenizer = host.model().tokenizer();
+  if (tokenizer == nullptr) return fail(Error::unsupported, "this model came without a tokenizer", "content");
+  std::string text;
+  if (body.contains("messages")) {
+    if (!chat_plain) return fail(Error::unsupported, "this server knows no chat template of the model", "messages");
+    if (!body["messages"].is_array() || body["messages"].empty())
+      return fail(Error::bad_argument, "it is no list of messages", "messages");
+    std::vector<std::string> stops;
+    KVASIR_TRY(text,
+               render_plain(body["messages"], body.value("add_generation_prompt", Json(true)) == true, false, &stops));
+  } else {
+    const char* name = body.contains("prompt") ? "prompt" : "content";
+    auto given = as_string(body.value(name, Json()));
+    if (!given) return tl::unexpected(of_field(given.error(), name));
+    text = std::move(*given);
+  }
+  // llama-server adds none unless it is asked to, vLLM does.
+  const bool is_vllm = !body.contains("content");
+  const Json special = body.value(is_vllm ? "add_special_tokens" : "add_special", Json(is_vllm));
+  KVASIR_TRY(const std::vector<int> ids, tokenizer->encode(text, special == true));
+  Json tokens = Json::array(), texts = Json::array();
+  const bool pieces = body.value("with_pieces", Json(false)) == true;
+  for (const int id : ids) {
+    tokens.push_back(pieces ? Json{{"id", id}, {"piece", tokenizer->token_text(id)}} : Json(id));
+    texts.push_back(tokenizer->piece(id));
+  }
+  Json json = {{"tokens", tokens}, {"count", ids.size()}, {"max_model_len", host.ctx()}};
+  if (body.value("return_token_strs", Json(false)) == true) json["token_strs"] = texts;
+  return json;
+}
+
+Result<Json> text_json(const Json& body, const Host& host) {
+  if (!body.is_object()) return fail(Error::bad_argument, "the body is no JSON object", "body");
+  const auto& tokenizer = host.model().tokenizer();
+  if (tokenizer == nullptr) return fail(Error::unsupported, "this model came without a tokenizer", "tokens");
+  const auto ids = as_ids(body.value("tokens", Json()));
+  if (!ids) return tl::unexpected(of_field(ids.error(), "tokens"));
+  const auto text = tokenizer->decode(*ids);
+  if (!text) return tl::unexpected(of_field(text.error(), "tokens"));
+  return Json{{"content", *text}, {"prompt", *text}};
+}
+
+Json scheduler_json(const SchedulerStats& s) {
+  const bool limited = s.kv_capacity != std::numeric_limits<size_t>::max();
+  return {{"running", s.running},
+          {"waiting", s.waiting},
+          {"submitted", s.submitted},
+          {"finished", s.finished},
+          {"failed", s.failed},
+          {"cancelled", s.cancelled},
+          {"prompt_tokens_reused", s.reused},
+          {"prompt_tokens_computed", s.computed},
+          {"tokens_recomputed", s.recomputed},
+          {"tokens_generated", s.generated},
+          {"tokens_guessed", s.guessed},
+          {"tokens_accepted", s.accepted},
+          {"preemptions", s.preemptions},
+          {"passes", s.passes},
+          {"pass_tokens", s.pass_tokens},
+          {"kv_bytes", s.kv_used},
+          {"kv_capacity", limited ? Json(s.kv_capacity) : Json()}};
+}
+
+}  // namespace
+
+void Service::tokenize(const Asked& asked) {
+  with_body(asked, [this, asked](Loaded&, const std::shared_ptr<Host>& host, const std::shared_ptr<const Json>& body) {
+    worker_.post([this, asked, host, body] {
+      auto json = std::make_shared<Result<Json>>(tokens_json(*body, *host, o_.chat_plain));
+      server_->post([this, asked, json] { *json ? answer(asked, **json) : answer(asked, api_error(json->error())); });
+    });
+  });
+}
+
+void Service::detokenize(const Asked& asked) {
+  with_body(asked, [this, asked](Loaded&, const std::shared_ptr<Host>& host, const std::shared_ptr<const Json>& body) {
+    const auto json = text_json(*body, *host);
+    json ? answer(asked, *json) : answer(asked, api_error(json.error()));
+  });
+}
+
+Json Service::model_json(const Loaded& model) const {
+  Json json = {{"id", model.options.name},
+               {"object", "model"},
+               {"created", model.created},
+               {"owned_by", "kvasir"},
+               {"loaded", model.host != nullptr}};
+  if (model.host == nullptr) return json;
+  const ModelInfo& info = model.host->model().info();
+  json["max_model_len"] = model.host->ctx();
+  json["meta"] = {{"n_vocab", info.vocab},
+                  {"n_ctx_train", info.max_ctx},
+                  {"n_embd", info.hidden},
+                  {"n_params", info.parameters},
+                  {"size", info.weights_bytes}};
+  return json;
+}
+
+void Service::models(const Asked& asked) {
+  Json list = Json::array();
+  for (const Loaded& model : models_) list.push_back(model_json(model));
+  answer(asked, Json{{"object", "list"}, {"data", list}});
+}
+
+void Service::model(const Asked& asked) {
+  const std::string& path = asked.exchange->request().path;
+  const std::string name = path.substr(path.find("/models/") + 8);
+  for (const Loaded& model : models_)
+    if (model.options.name == name) return answer(asked, model_json(model));
+  answer(asked, ApiError{.status = 404,
+                         .code = "model_not_found",
+                         .message = fmt::format("there is no model \"{}\" here", name.substr(0, 80)),
+                         .param = "model"});
+}
+
+void Service::props(const Asked& asked) {
+  const Loaded& first = models_[0];
+  Json json = {{"model_alias", first.options.name},
+               {"build_info", fmt::format("kvasir {} numerics {}", kVersion, kNumericsVersion)},
+               {"total_slots", first.options.host.scheduler.max_sequences},
+               {"chat_template", ""},
+               {"chat_format", o_.chat_plain ? Json("plain") : Json()}};
+  if (first.host != nullptr) {
+    const SessionOptions& session = first.options.host.scheduler.session;
+    json["default_generation_settings"] = {{"n_ctx", first.host->ctx()}};
+    json["model_fingerprint"] = first.host->fingerprint();
+    json["cache"] = {{"layout", session.layout}, {"kv_type_k", session.kv_type_k}, {"kv_type_v", session.kv_type_v}};
+  }
+  answer(asked, json);
+}
+
+void Service::scheduler(const Asked& asked) {
+  Json all = Json::object();
+  for (const Loaded& model : models_)
+    if (model.host != nullptr) all[model.options.name] = scheduler_json(model.host->stats());
+  answer(asked, Json{{"connections", server_->connections()}, {"models", all}});
+}
+
+void Service::health(const Asked& asked) {
+  for (const Loaded& model : models_)
+    if (model.host != nullptr && !model.host->is_alive(now_seconds(), kStuck))
+      return answer(asked, ApiError{.status = 503, .code = "stuck", .message = "work waits and no pass ends"});
+  answer(asked, Json{{"status", "ok"}});
+}
+
+void Service::ready(const Asked& asked) {
+  if (draining_) return answer(asked, ApiError{.status = 503, .code = "draining", .message = "this server ends"});
+  answer(asked, Json{{"status", "ready"}});
+}
+
+void Service::metrics(const Asked& asked) {
+  std::vector<Metrics::ModelState> states;
+  for (const Loaded& model : models_)
+    if (model.host != nullptr) states.push_back({model.options.name, model.host->stats()});
+  answer(asked, HttpAnswer{.content_type = "text/plain; version=0.0.4; charset=utf-8",
+                           .body = metrics_.text(states, server_->connections())});
+}
+
+}  // namespace kvasir::serve
