@@ -56,7 +56,7 @@ void Connection::close() {
   closed_ = true;
   error_code ignored;
   socket_.close(ignored);
-  deadline_.cancel();
+  never_expires();
   look_again_.cancel();
   ring();
   if (const auto turn = std::exchange(turn_, nullptr)) turn->end(true);
@@ -103,7 +103,7 @@ asio::awaitable<bool> Connection::take_request() {
   framing_ = {};
   head_only_ = false;
   Verdict verdict = co_await read_request(request);
-  deadline_.cancel();
+  never_expires();
   if (verdict.status == 0) verdict = co_await give_to_handler(std::move(request));
   if (closed_ || verdict.status < 0) co_return false;
   if (verdict.status > 0) {
@@ -195,7 +195,7 @@ asio::awaitable<bool> Connection::write(const Buffers& buffers) {
     return kWriteBytes;
   };
   const auto [error, count] = co_await asio::async_write(socket_, buffers, progress, kAsTuple);
-  deadline_.cancel();
+  never_expires();
   co_return !error && !closed_ && count == asio::buffer_size(buffers);
 }
 
@@ -212,13 +212,18 @@ asio::awaitable<void> Connection::linger() {
 void Connection::expires(double seconds) {
   late_ = false;
   deadline_.expires_after(to_duration(seconds));
-  deadline_.async_wait([this, self = shared_from_this(), at = deadline_.expiry()](error_code error) {
-    // It may have been set anew after this was put in the loop's queue.
-    if (error || at != deadline_.expiry()) return;
+  deadline_.async_wait([this, self = shared_from_this(), number = ++deadline_number_](error_code error) {
+    // What was waited for may have come after this was put in the loop's queue, where no cancel reaches it.
+    if (error || number != deadline_number_) return;
     late_ = true;
     error_code ignored;
     socket_.cancel(ignored);
   });
+}
+
+void Connection::never_expires() {
+  ++deadline_number_;
+  deadline_.cancel();
 }
 
 void Connection::ring() {

@@ -70,6 +70,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   // Waiting.
   void expires(double seconds);
+  void never_expires();
   void ring();
   Task<void> rung();
   void watch();
@@ -82,6 +83,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::shared_ptr<Turn> turn_;  ///< of the request that is with the handler
   std::string peer_;
   Framing framing_;
+  unsigned deadline_number_ = 0;
   bool head_only_ = false;  ///< the method is HEAD
   bool late_ = false;       ///< the deadline passed
   bool rung_ = false;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <deque>
 #include <future>
 #include <memory>
 #include <string>
@@ -30,6 +31,46 @@ inline std::string told(const HttpRequest& request) {
 }
 
 inline void echo(const std::shared_ptr<Exchange>& exchange) { exchange->answer({.body = told(exchange->request())}); }
+
+inline const std::string kGet = "GET / HTTP/1.1\r\n\r\n";
+
+/// A handler that streams what the test puts into it.
+struct Source {
+  std::shared_ptr<Exchange> exchange;
+  std::deque<StreamPart> parts;
+  HttpAnswer head = {.content_type = "text/event-stream", .body = "unseen"};
+  int asked = 0, gone = 0;
+
+  HttpHandler handler() {
+    return [this](const std::shared_ptr<Exchange>& given) {
+      exchange = given;
+      given->on_gone([this] { ++gone; });
+      given->stream(head, [this] {
+        ++asked;
+        if (parts.empty()) return StreamPart{};
+        StreamPart part = std::move(parts.front());
+        parts.pop_front();
+        return part;
+      });
+    };
+  }
+  void put(StreamPart part) {
+    parts.push_back(std::move(part));
+    exchange->wake();
+  }
+};
+
+/// A handler that keeps the exchange and counts that its client is gone.
+struct Keeper {
+  std::shared_ptr<Exchange> exchange;
+  int gone = 0;
+  HttpHandler handler() {
+    return [this](std::shared_ptr<Exchange> given) {
+      given->on_gone([this] { ++gone; });
+      exchange = std::move(given);
+    };
+  }
+};
 
 class RunningServer {
  public:
