@@ -7,7 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "serve/http/http_server_fixture.h"
+#include "tests/support/http_server_fixture.h"
 
 namespace kvasir::serve {
 namespace {

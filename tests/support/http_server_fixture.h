@@ -1,4 +1,4 @@
-// A server on a thread of its own, for the tests of this folder.
+// A server on a thread of its own, and handlers for its tests. Tests only.
 #pragma once
 
 #include <chrono>
