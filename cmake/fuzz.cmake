@@ -6,7 +6,11 @@ endif()
 
 set(fuzz_sanitizers -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
 
-add_library(kvasir_fuzz_lib STATIC EXCLUDE_FROM_ALL ${sources})
+# Of the server, what reads requests, but no sockets.
+file(GLOB request_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/serve/*json.cc ${PROJECT_SOURCE_DIR}/src/serve/api/*.cc
+  ${PROJECT_SOURCE_DIR}/src/serve/http/message.cc)
+list(FILTER request_sources EXCLUDE REGEX "_test\\.cc$")
+add_library(kvasir_fuzz_lib STATIC EXCLUDE_FROM_ALL ${sources} ${request_sources})
 kvasir_library_properties(kvasir_fuzz_lib)
 target_include_directories(kvasir_fuzz_lib PUBLIC ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/src ${PROJECT_BINARY_DIR})
 target_compile_options(kvasir_fuzz_lib PUBLIC ${fuzz_sanitizers} PRIVATE -fsanitize=fuzzer-no-link)

@@ -4,7 +4,7 @@ usage: check_includes.py [ROOT]
 
 Public headers (<kvasir/...>) may be included by every layer; they themselves include only <kvasir/...>, <tl/...> and
 standard headers, declare no type that they do not define (but for implementations, NAMEImpl), and are thirteen at most.
-What stands on the public headers includes nothing else of the library but base: cli, lab, bench, python. Tests
+What stands on the public headers includes nothing else of the library but base: cli, lab, serve, bench, python. Tests
 (x_test.cc, tests/) may include anything; nothing else may include a test's header.
 """
 import os
@@ -30,10 +30,9 @@ EDGES = {
     'bench': ('serve', 'lab'),
     'python': ('serve',),
 }
-PUBLIC_ONLY = {'serve': ('engine', 'sched')}     # these see the other layer's public headers, not its sources
 # These see public headers, base, and each other along EDGES; the files named are the exceptions: they read and write
 # files that no public header knows, or measure private kernels.
-CLIENTS = ('cli', 'lab', 'bench', 'python')
+CLIENTS = ('cli', 'lab', 'serve', 'bench', 'python')
 EXCEPTIONS = re.compile(r'^src/lab/(quantize|synth|inspect)|^bench/kernels\.cc$')
 MOST_PUBLIC_HEADERS = 13
 DECLARED = re.compile(r'^(?:class|struct|enum class) (\w+);')
@@ -52,7 +51,7 @@ def below(layer):
         if now not in seen:
             seen.add(now)
             wanted += EDGES[now]
-    return seen - set(PUBLIC_ONLY.get(layer, ()))
+    return seen
 
 
 def visible(layer, path):
@@ -122,8 +121,7 @@ def check_source(root, path):
         elif other is not None and TEST.search(target):
             yield f'{where}: {target} belongs to a test (try: move what is shared into a header without _test)'
         elif other is not None and other not in allowed:
-            public = other in PUBLIC_ONLY.get(layer, ()) or layer in CLIENTS and other in below(layer)
-            if public:
+            if layer in CLIENTS and other in below(layer):
                 yield (f'{where}: {layer} -> {other} ("{target}"), and {layer} sees the public headers and base only '
                        '(try: include/kvasir, or add what is missing there)')
             else:

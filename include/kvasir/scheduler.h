@@ -86,8 +86,8 @@ struct SchedulerStats {
   int64_t guessed = 0, accepted = 0;
   int64_t preemptions = 0, passes = 0, pass_tokens = 0;
   double pass_s = 0, predicted_s = 0;  ///< sums over passes that were predicted
-  size_t kv_used = 0;      ///< bytes of the blocks of KV that sequences and kept texts hold
-  size_t kv_capacity = 0;  ///< bytes that they may hold in all; SIZE_MAX: there is no budget
+  size_t kv_used = 0;                  ///< bytes of the blocks of KV that sequences and kept texts hold
+  size_t kv_capacity = 0;              ///< bytes that they may hold in all; SIZE_MAX: there is no budget
 };
 
 /// submit(), cancel(), drain() and stats() are for any thread; the rest is for the one that runs the engine, which

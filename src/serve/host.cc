@@ -3,10 +3,26 @@
 
 #include <utility>
 
+#include "base/system.h"
+
 namespace kvasir::serve {
 
-Result<std::unique_ptr<Host>> Host::open(const HostOptions& options, Post post) {
+namespace {
+
+// A mapped file that somebody cuts ends the process, so that is left to who asks for it: weights are read where they fit.
+Result<std::shared_ptr<const Model>> open_model(const HostOptions& options) {
   KVASIR_TRY(auto model, Model::open(options.model, options.open));
+  if (options.open.weights != WeightsMode::automatic || model->info().weights_mode != WeightsMode::mapped) return model;
+  ModelOptions read = options.open;
+  const bool fits = model->info().weights_bytes <= available_memory_bytes() / 5 * 4;
+  read.weights = fits ? WeightsMode::resident : WeightsMode::streamed;
+  return Model::open(options.model, read);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Host>> Host::open(const HostOptions& options, Post post) {
+  KVASIR_TRY(auto model, open_model(options));
   std::unique_ptr<Host> host(new Host);
   KVASIR_TRY(host->fingerprint_, model->fingerprint());
   KVASIR_TRY(host->engine_, Engine::create(std::move(model), options.engine));

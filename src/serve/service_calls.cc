@@ -147,8 +147,7 @@ void Service::call(const Asked& asked, Kind kind) {
                   ApiError{.status = 503, .code = "draining", .message = "this server ends", .retry_after_s = 5});
   if (kind == kChat && !o_.chat_plain)
     return answer(asked, ApiError{.code = "no_chat_template",
-                                  .message = "this server knows no chat template of the model (try: --chat-format "
-                                             "plain when it is started, or /v1/completions)",
+                                  .message = "this server was started without a chat format (try: /v1/completions)",
                                   .param = "messages"});
   if (asked.caller->most > 0 && asked.caller->running >= asked.caller->most)
     return answer(asked, ApiError{.status = 429,

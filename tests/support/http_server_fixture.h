@@ -21,7 +21,7 @@ inline HttpOptions any_port(const HttpLimits& limits = {}, const std::string& ho
 }
 
 /// "413: the body is over 100 bytes"
-inline HttpAnswer refusal(int status, const std::string& what) {
+inline HttpAnswer plain_refusal(int status, const std::string& what) {
   return {.status = status, .content_type = "text/plain", .body = std::to_string(status) + ": " + what};
 }
 
@@ -75,7 +75,7 @@ struct Keeper {
 class RunningServer {
  public:
   explicit RunningServer(HttpHandler handler, const HttpOptions& options = any_port())
-      : server_(HttpServer::listen(options, std::move(handler), refusal).value()),
+      : server_(HttpServer::listen(options, std::move(handler), plain_refusal).value()),
         port_(server_->port()),
         thread_([this] { server_->run(); }) {}
   ~RunningServer() { stop(); }

@@ -220,10 +220,10 @@ void add_sampling(std::vector<Field>* all) {
 }
 
 void add_prompts(std::vector<Field>* all) {
-  all->push_back(
-      {"model", kAnyKind, "string", "the first model",
-       "any name is taken, and the answer tells the real one; with --strict-model only names that /v1/models lists",
-       into([](Call* c, std::string v) { c->model = std::move(v); })});
+  all->push_back({"model", kAnyKind, "string", "the first model",
+                  "any name is taken, and the answer tells the real one; a server that is strict about models takes "
+                  "their names only",
+                  into([](Call* c, std::string v) { c->model = std::move(v); })});
   all->push_back(
       {"messages", kChat, "array", "required", "`role` and `content`; parts of kind `text` only", read_messages});
   all->push_back({"prompt", kText, "string, strings, ids, or arrays of ids", "required",

@@ -52,7 +52,7 @@ TEST(HttpServerEnd, StoppingClosesAllAndTellsWhoWaits) {
 }
 
 TEST(HttpServerEnd, WithoutARunThereIsNothingToStop) {
-  auto server = HttpServer::listen(any_port(), echo, refusal).value();
+  auto server = HttpServer::listen(any_port(), echo, plain_refusal).value();
   server->post([] {});
   server->after(1, [] {});
   server->stop();
@@ -60,7 +60,7 @@ TEST(HttpServerEnd, WithoutARunThereIsNothingToStop) {
 }
 
 TEST(HttpServerLoop, TasksComeAtTheirTimeAndSignalsEachTime) {
-  auto server = HttpServer::listen(any_port(), echo, refusal).value();
+  auto server = HttpServer::listen(any_port(), echo, plain_refusal).value();
   std::vector<int> seen;
   server->on_signal([&](int signal) {
     seen.push_back(signal);

@@ -225,7 +225,7 @@ TEST(HttpServerAnswer, IsTheSameHoweverTheRequestIsCut) {
 
 TEST(HttpServerListen, OnAddressesAndNames) {
   for (const std::string host : {"127.0.0.1", "localhost", "0.0.0.0", "::1", "::"}) {
-    auto listening = HttpServer::listen(any_port({}, host), echo, refusal);
+    auto listening = HttpServer::listen(any_port({}, host), echo, plain_refusal);
     if (!listening && host.find(':') != std::string::npos) GTEST_SKIP() << "no IPv6: " << listening.error().what;
     ASSERT_TRUE(listening) << listening.error().message();
     EXPECT_NE((*listening)->port(), 0);
@@ -236,13 +236,13 @@ TEST(HttpServerListen, OnAddressesAndNames) {
 }
 
 TEST(HttpServerListen, ErrorsNameTheAddress) {
-  const auto unknown = HttpServer::listen(any_port({}, "no.such.host.invalid"), echo, refusal);
+  const auto unknown = HttpServer::listen(any_port({}, "no.such.host.invalid"), echo, plain_refusal);
   ASSERT_FALSE(unknown);
   EXPECT_EQ(unknown.error().kind, Error::bad_argument);
   EXPECT_EQ(unknown.error().where, "no.such.host.invalid:0");
-  EXPECT_EQ(HttpServer::listen(any_port({}, ""), echo, refusal).error().kind, Error::bad_argument);
+  EXPECT_EQ(HttpServer::listen(any_port({}, ""), echo, plain_refusal).error().kind, Error::bad_argument);
   RunningServer server(echo);
-  const auto taken = HttpServer::listen({.port = server.port()}, echo, refusal);
+  const auto taken = HttpServer::listen({.port = server.port()}, echo, plain_refusal);
   ASSERT_FALSE(taken);
   EXPECT_EQ(taken.error().kind, Error::io);
   EXPECT_EQ(taken.error().where, "127.0.0.1:" + std::to_string(server.port()));
@@ -255,7 +255,7 @@ TEST(HttpServerListen, APortCanBeTakenAgainAtOnce) {
   EXPECT_TRUE(client.closes_within(5));
   client.close();
   server.destroy();
-  EXPECT_TRUE(HttpServer::listen({.port = server.port()}, echo, refusal));
+  EXPECT_TRUE(HttpServer::listen({.port = server.port()}, echo, plain_refusal));
 }
 
 TEST(HttpServerListen, SmallAnswersAreNotHeldBack) {
