@@ -121,6 +121,9 @@ def check_stream_of_text(bench):
         counts = [e['usage']['completion_tokens'] for e in events]
         check(counts == sorted(counts) and counts[-1] == 48, f'usage as it goes: {counts}')
         whole = completion(server, **TEXT | {'n': 2, 'logprobs': 2, 'return_token_ids': True}).json['choices']
+        said = whole[0]['logprobs']
+        offsets = [sum(map(len, said['tokens'][:i])) for i in range(24)]
+        check(said['text_offset'] == offsets, f'text_offset counts characters: {said}')
         for index in (0, 1):
             own = [e['choices'][0] for e in events if e['choices'][0]['index'] == index]
             check([c['finish_reason'] for c in own] == [None] * (len(own) - 1) + ['length'], f'choice {index}: ends')
@@ -132,14 +135,28 @@ def check_stream_of_text(bench):
 
 
 def check_characters_stay_whole(bench):
-    """Tokens of single bytes: a character that is not complete waits for its rest."""
+    """A character of two tokens, a byte each: what is sent waits for the second."""
     with bench.server() as server:
-        ids = ask(server, 'POST', '/tokenize', {'content': '\u00e9\u4e2d\U0001f600' * 3}).json['tokens']
-        bias = {str(i): 100 for i in ids}
-        reply = completion(server, **TEXT | {'stream': True, 'logit_bias': bias, 'max_tokens': 64})
-        text = ''.join(event['choices'][0]['text'] for event in reply.events[:-1])
-        whole = completion(server, **TEXT | {'logit_bias': bias, 'max_tokens': 64}).json['choices'][0]['text']
-        check(text == whole and len(text) > 0, f'{text!r} and {whole!r}')
+        ids = ask(server, 'POST', '/tokenize', {'content': '\u00e9'}).json['tokens']
+        check(len(ids) == 2, f'the character is not two tokens: {ids}')
+        body = TEXT | {'logit_bias': {str(i): 100 for i in ids}, 'max_tokens': 64, 'n': 4}
+        whole = [choice['text'] for choice in completion(server, **body).json['choices']]
+        check(all('\u00e9' in text for text in whole), f'the character is not in {whole}')
+        events = completion(server, **body, stream=True).events
+        check(len(events) > 8 and texts_of(events, 4, False) == whole, 'in pieces it is another text')
+
+
+def check_offsets_of_held_text(bench):
+    """Text that may become a stop is held back; where its tokens stand does not depend on when it is sent."""
+    with bench.server() as server:
+        body = TEXT | {'logprobs': 1, 'n': 2, 'stop': ['er ', 'ing ']}
+        whole = completion(server, **body).json['choices']
+        events = completion(server, **body, stream=True).events[:-1]
+        for index in (0, 1):
+            own = [e['choices'][0]['logprobs'] for e in events if e['choices'][0]['index'] == index]
+            offsets = sum((one['text_offset'] for one in own if one), [])
+            wanted = whole[index]['logprobs']['text_offset']
+            check(offsets == wanted, f'text_offset of choice {index}: {offsets}, not {wanted}')
 
 
 # ---- the cache and resuming -----------------------------------------------------------------------------------------
