@@ -65,8 +65,11 @@ std::vector<Scheduler::Impl::Sequence*> Scheduler::Impl::waiting_in_order() {
   return order;
 }
 
+// An embedding needs the state of every token, and kept texts have K and V alone.
+bool Scheduler::Impl::reuses(const Request& request) { return request.reuse && !request.pooling; }
+
 int Scheduler::Impl::reusable(const Sequence& sequence) const {
-  if (!sequence.job->request.reuse) return 0;
+  if (!reuses(sequence.job->request)) return 0;
   return engine.reusable(session_options(sequence), sequence.known()).value_or(0);  // reuse() says what is wrong
 }
 
@@ -97,7 +100,7 @@ Scheduler::Impl::Admission Scheduler::Impl::admit_one_of(std::vector<Sequence*> 
 // Somebody computes more of its text right now: it has that when that one publishes it.
 bool Scheduler::Impl::must_follow(const Sequence& sequence, int reusable) const {
   const Request& request = sequence.job->request;
-  if (!request.reuse || !engine.keeps_texts()) return false;
+  if (!reuses(request) || !engine.keeps_texts()) return false;
   return std::any_of(running.begin(), running.end(), [&](const Sequence* other) {
     const Request& theirs = other->job->request;
     return other->is_prefilling() && theirs.reuse && theirs.salt == request.salt &&
@@ -114,7 +117,7 @@ Result<bool> Scheduler::Impl::try_to_admit(Sequence& sequence, int reusable) {
   if (!opened) return tl::unexpected(std::move(opened).error());
   auto session = std::make_unique<Session>(std::move(*opened));
   Reuse reused;
-  if (sequence.job->request.reuse) {
+  if (reuses(sequence.job->request)) {
     KVASIR_TRY(reused, engine.reuse(*session, sequence.known()));
     // The reused blocks are not free for others any more, so the room may have become less.
     KVASIR_TRY(const bool has, has_room(sequence, reused.tokens));

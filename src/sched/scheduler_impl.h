@@ -75,6 +75,7 @@ struct Scheduler::Impl {
   enum class Admission { one, nobody, no_room };
   bool admit_one();
   Admission admit_one_of(std::vector<Sequence*> waiting);
+  static bool reuses(const Request& request);
   int reusable(const Sequence& sequence) const;
   bool must_follow(const Sequence& sequence, int reusable) const;
   Result<bool> try_to_admit(Sequence& sequence, int reusable);

@@ -148,8 +148,9 @@ TEST(Scheduler, ChoicesAreThoseOfOneSeedAndShareTheirPrompt) {
   EXPECT_EQ(s.scheduler->stats().recomputed, 0);
 }
 
+// The second finds its text kept, and needs the states of all of it.
 TEST(Scheduler, EmbeddingsAreTheEngines) {
-  Opened opened(with_ctx(400), {.threads = 2, .prefill_chunk = 32});
+  Opened opened(with_ctx(400), {.threads = 2, .prefill_chunk = 32, .prefix_ram = kKept});
   Scheduled s(opened);
   for (const Pooling pooling : {Pooling::mean, Pooling::last}) {
     Session session = opened.session();

@@ -9,7 +9,8 @@ namespace kvasir::serve {
 
 namespace {
 
-// A mapped file that somebody cuts ends the process, so that is left to who asks for it: weights are read where they fit.
+// A mapped file that somebody cuts ends the process, so that is left to who asks for it: weights are read where they
+// fit.
 Result<std::shared_ptr<const Model>> open_model(const HostOptions& options) {
   KVASIR_TRY(auto model, Model::open(options.model, options.open));
   if (options.open.weights != WeightsMode::automatic || model->info().weights_mode != WeightsMode::mapped) return model;

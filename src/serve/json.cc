@@ -1,47 +1,58 @@
 // JSON within limits.
 #include "serve/json.h"
 
-#include <algorithm>
+#include <vector>
 
 #include <fmt/format.h>
 
 namespace kvasir::serve {
 namespace {
 
-// Of a valid text, every value but the first of each container follows a comma.
-Result<void> check_size(std::string_view text, const JsonLimits& limits) {
-  size_t containers = 0, commas = 0;
-  int depth = 0, deepest = 0;
-  bool in_string = false;
-  for (size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (in_string) {
-      if (c == '\\') ++i;
-      in_string = c != '"';
-      continue;
+// Counts what a text would become, without reading it. Of a valid one, every value but the first of each container
+// follows a comma.
+class Counter {
+ public:
+  explicit Counter(const JsonLimits& limits) : limits_(limits), members_(static_cast<size_t>(limits.depth) + 2) {}
+
+  /// Errors: the first limit that is passed.
+  Result<void> count(std::string_view text) {
+    for (size_t i = 0; i < text.size(); ++i) {
+      if (text[i] == '"') {
+        for (++i; i < text.size() && text[i] != '"'; ++i) i += text[i] == '\\' ? 1 : 0;
+        letters_ = 0;
+      } else if (const char* what = take(text[i])) {
+        return fail(Error::bad_argument, fmt::format("the body has more than {} at byte {}", what, i + 1), "body");
+      }
     }
-    in_string = c == '"';
-    commas += c == ',' ? 1 : 0;
-    if (c == '[' || c == '{') {
-      ++containers;
-      deepest = std::max(deepest, ++depth);
-    }
-    if (c == ']' || c == '}') --depth;
+    return {};
   }
-  const size_t values = commas + containers + 1;
-  if (deepest > limits.depth)
-    return fail(Error::bad_argument, fmt::format("the body is {} levels deep", deepest), "body",
-                fmt::format("at most {}", limits.depth));
-  if (containers > limits.containers || values > limits.values)
-    return fail(Error::bad_argument, fmt::format("the body has {} arrays and objects, {} values", containers, values),
-                "body", fmt::format("at most {} and {}", limits.containers, limits.values));
-  return {};
-}
+
+ private:
+  // What there is too much of.
+  const char* take(char c) {
+    const bool structural = std::string_view(",:[]{} \n\r\t").find(c) != std::string_view::npos;
+    letters_ = structural ? 0 : letters_ + 1;
+    if (letters_ > limits_.digits) return "the allowed digits of a number";
+    if (c == ',' && ++values_ > limits_.values) return "the allowed values";
+    if (c == ':' && ++members_[depth_] > limits_.members) return "the allowed members of an object";
+    if (c == '[' || c == '{') {
+      if (++containers_ > limits_.containers) return "the allowed arrays and objects";
+      if (++depth_ > static_cast<size_t>(limits_.depth)) return "the allowed levels";
+      members_[depth_] = 0;
+    }
+    if ((c == ']' || c == '}') && depth_ > 0) --depth_;
+    return nullptr;
+  }
+
+  const JsonLimits& limits_;
+  std::vector<size_t> members_;  // [levels]
+  size_t depth_ = 0, values_ = 0, containers_ = 0, letters_ = 0;
+};
 
 }  // namespace
 
 Result<Json> parse_json(std::string_view text, const JsonLimits& limits) {
-  KVASIR_CHECK(check_size(text, limits));
+  KVASIR_CHECK(Counter(limits).count(text));
   try {
     return Json::parse(text);
   } catch (const Json::parse_error& e) {

@@ -39,20 +39,30 @@ TEST(ServeJson, BrokenCharactersAreWrittenAsSuch) { EXPECT_EQ(to_text(Json("a\xf
 TEST(ServeJson, DepthIsLimited) {
   const auto nested = [](size_t depth) { return std::string(depth, '[') + std::string(depth, ']'); };
   EXPECT_EQ(what_is_wrong(nested(64)), "nothing");
-  EXPECT_THAT(what_is_wrong(nested(65)), HasSubstr("65 levels"));
+  EXPECT_THAT(what_is_wrong(nested(65)), HasSubstr("levels at byte 65"));
   EXPECT_EQ(what_is_wrong("\"" + std::string(100, '[') + "\""), "nothing") << "in a string they are text";
   EXPECT_EQ(what_is_wrong(R"(["\"", "[[[[\\"])"), "nothing");
 }
 
-TEST(ServeJson, ManySmallValuesAreRefusedBeforeTheyTakeMemory) {
-  std::string arrays = "[[]", numbers = "[1";
+TEST(ServeJson, WhatWouldTakeMemoryOrTimeIsRefusedUnread) {
+  std::string arrays = "[[]", numbers = "[1", members = "{\"\":1", digits = "[1";
   while (arrays.size() < (4u << 20)) arrays += ",[]";
   while (numbers.size() < (4u << 20)) numbers += ",1";
-  for (const std::string* text : {&arrays, &numbers}) {
-    const auto start = std::chrono::steady_clock::now();
-    EXPECT_THAT(what_is_wrong(*text + "]"), HasSubstr("values"));
-    EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(1));
-  }
+  while (members.size() < (4u << 20)) members += fmt::format(",\"{}\":1", members.size());
+  digits.resize(4u << 20, '1');
+  const auto start = std::chrono::steady_clock::now();
+  EXPECT_THAT(what_is_wrong(arrays + "]"), HasSubstr("arrays and objects"));
+  EXPECT_THAT(what_is_wrong(numbers + "]"), HasSubstr("values"));
+  EXPECT_THAT(what_is_wrong(members + "}"), HasSubstr("members"));
+  EXPECT_THAT(what_is_wrong(digits + "]"), HasSubstr("digits"));
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(1));
+}
+
+TEST(ServeJson, MembersAreCountedByObject) {
+  std::string objects = "[{}";
+  for (int i = 0; i < 5000; ++i) objects += R"(, {"a": 1, "b": {"c": 2}})";
+  EXPECT_EQ(what_is_wrong(objects + "]"), "nothing");
+  EXPECT_EQ(what_is_wrong("  {\n\"a\" :\t" + std::string(200, '\n') + "1}"), "nothing");
 }
 
 class ServeKeys : public testing::Test {

@@ -1,8 +1,11 @@
 // Routing: paths, methods, keys, origins, the line of the log.
 #include "serve/service.h"
 
+#include <strings.h>
+
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <utility>
 
 #include <fmt/format.h>
@@ -23,9 +26,12 @@ std::string_view host_of(std::string_view text) {
   return text.substr(0, text.find(':'));
 }
 
-bool is_local(std::string_view host) {
+bool is_local(std::string_view name) {
+  std::string host(name);
+  std::ranges::transform(host, host.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   constexpr std::array<std::string_view, 3> kNames{"localhost", "[::1]", "127.0.0.1"};
-  return std::find(kNames.begin(), kNames.end(), host) != kNames.end() || host.ends_with(".localhost");
+  return std::find(kNames.begin(), kNames.end(), host) != kNames.end() || host.ends_with(".localhost") ||
+         (host.starts_with("127.") && host.find_first_not_of("0123456789.") == std::string::npos);
 }
 
 bool is_local_origin(std::string_view origin) {
@@ -43,7 +49,8 @@ std::string printable_id(const std::string& text) {
 
 std::string sent_key(const HttpRequest& request) {
   const std::string bearer = header(request, "authorization");
-  if (bearer.starts_with("Bearer ")) return bearer.substr(7);
+  constexpr size_t kScheme = 7;  // of "Bearer ", however it is spelt
+  if (bearer.size() > kScheme && strncasecmp(bearer.c_str(), "Bearer ", kScheme) == 0) return bearer.substr(kScheme);
   const std::string key = header(request, "x-api-key");
   return key.empty() ? header(request, "api-key") : key;
 }
@@ -163,10 +170,15 @@ void Service::preflight(const std::shared_ptr<Exchange>& exchange) {
   exchange->answer(std::move(answer));
 }
 
+void Service::answer(const Asked& asked, const ApiError& error) {
+  const AnswerRecord record{.status = error.status, .error_code = error.code, .total_s = now_seconds() - asked.came};
+  metrics_.over("", record);
+  log(asked, "", record);
+  answer(asked, error_answer(error));
+}
+
 void Service::answer(const Asked& asked, HttpAnswer answer) {
   answer.headers.insert(answer.headers.end(), asked.headers.begin(), asked.headers.end());
-  if (answer.status >= 400)
-    log(asked, "", AnswerRecord{.status = answer.status, .total_s = now_seconds() - asked.came});
   asked.exchange->answer(std::move(answer));
 }
 

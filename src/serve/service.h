@@ -66,6 +66,7 @@ class Service {
     std::string id;
     std::vector<std::pair<std::string, std::string>> headers;
     double came = 0;
+    std::shared_ptr<void> place = {};  ///< among the requests of the key at a time; given up by the last copy
   };
   using Route = void (Service::*)(const Asked& asked);
   struct Entry {
@@ -82,7 +83,7 @@ class Service {
   std::vector<std::pair<std::string, std::string>> headers_for(const HttpRequest& request, const std::string& id) const;
   void preflight(const std::shared_ptr<Exchange>& exchange);
   void answer(const Asked& asked, HttpAnswer answer);
-  void answer(const Asked& asked, const ApiError& error) { answer(asked, error_answer(error)); }
+  void answer(const Asked& asked, const ApiError& error);
   void answer(const Asked& asked, const Json& json) { answer(asked, HttpAnswer{.body = to_text(json)}); }
   void log(const Asked& asked, const std::string& model, const AnswerRecord& record) const;
 

@@ -32,6 +32,15 @@ bool takes_type(const HttpRequest& request) {
   return std::ranges::any_of(kTaken, [&](std::string_view type) { return found->second.starts_with(type); });
 }
 
+// What bits depend on: one fingerprint, one body with a seed, one answer.
+std::string system_fingerprint(const Host& host, const SessionOptions& session) {
+  std::string text =
+      fmt::format("kvasir-{}-{}-{}", kNumericsVersion, host.fingerprint().substr(0, 16), session.kv_type_k);
+  if (session.kv_type_v != session.kv_type_k) text += "-" + session.kv_type_v;
+  if (session.window > 0) text += fmt::format("-w{}s{}", session.window, session.sinks.value_or(kDefaultSinks));
+  return text;
+}
+
 int64_t created_at(const Model& model) {
   struct stat s {};
   const auto& files = model.files();
@@ -125,9 +134,10 @@ void Service::with_body(const Asked& asked,
   if (!takes_type(asked.exchange->request()))
     return answer(asked,
                   ApiError{.status = 415, .code = "unsupported_media_type", .message = "it takes application/json"});
-  worker_.post([this, asked, then = std::move(then)] {
+  // What a task of the worker holds goes on to the next one: the last of an exchange is let go in the server's thread.
+  worker_.post([this, asked = Asked(asked), then = std::move(then)]() mutable {
     auto body = std::make_shared<Result<Json>>(parse_json(asked.exchange->request().body));
-    server_->post([this, asked, then, body] {
+    server_->post([this, asked = std::move(asked), then = std::move(then), body] {
       if (!*body) return answer(asked, api_error(body->error()));
       std::optional<ApiError> unknown;
       Loaded* model = model_of(**body, &unknown);
@@ -154,29 +164,33 @@ void Service::call(const Asked& asked, Kind kind) {
                                   .code = "too_many_requests",
                                   .message = fmt::format("{} requests of this key run", asked.caller->running),
                                   .retry_after_s = 1});
-  with_body(asked,
-            [this, asked, kind](Loaded& model, const std::shared_ptr<Host>& host, std::shared_ptr<const Json> body) {
-              read(asked, kind, model, host, std::move(body));
+  Asked counted = asked;
+  ++asked.caller->running;
+  counted.place = std::shared_ptr<void>(nullptr, [caller = asked.caller](void*) { --caller->running; });
+  with_body(counted,
+            [this, counted, kind](Loaded& model, const std::shared_ptr<Host>& host, std::shared_ptr<const Json> body) {
+              read(counted, kind, model, host, std::move(body));
             });
 }
 
 void Service::read(const Asked& asked, Kind kind, Loaded& model, const std::shared_ptr<Host>& host,
                    std::shared_ptr<const Json> body) {
-  worker_.post([this, asked, kind, &model, host, body = std::move(body)] {
-    auto call =
-        std::make_shared<Result<Call>>(read_call(kind, *body, host->model().sampling_defaults(), o_.strict_fields));
-    auto prompts = std::make_shared<std::vector<std::vector<int>>>();
-    if (*call) {
-      if (auto ids = prompt_ids(&**call, host->model()))
-        *prompts = std::move(*ids);
-      else
-        *call = tl::unexpected(std::move(ids).error());
-    }
-    server_->post([this, asked, &model, host, call, prompts] {
-      if (!*call) return answer(asked, api_error(call->error()));
-      start(asked, model, host, std::move(**call), std::move(*prompts));
-    });
-  });
+  worker_.post(
+      [this, asked = Asked(asked), kind, &model, host = std::shared_ptr(host), body = std::move(body)]() mutable {
+        auto call =
+            std::make_shared<Result<Call>>(read_call(kind, *body, host->model().sampling_defaults(), o_.strict_fields));
+        auto prompts = std::make_shared<std::vector<std::vector<int>>>();
+        if (*call) {
+          if (auto ids = prompt_ids(&**call, host->model()))
+            *prompts = std::move(*ids);
+          else
+            *call = tl::unexpected(std::move(ids).error());
+        }
+        server_->post([this, asked = std::move(asked), &model, host = std::move(host), call, prompts] {
+          if (!*call) return answer(asked, api_error(call->error()));
+          start(asked, model, host, std::move(**call), std::move(*prompts));
+        });
+      });
 }
 
 void Service::start(const Asked& asked, Loaded& model, std::shared_ptr<Host> host, Call call,
@@ -199,7 +213,7 @@ void Service::start(const Asked& asked, Loaded& model, std::shared_ptr<Host> hos
       .envelope = {.id = new_id(call.kind == kChat ? "chatcmpl-" : "cmpl-"),
                    .created = std::time(nullptr),
                    .model = name,
-                   .fingerprint = fmt::format("kvasir-{}-{}", kNumericsVersion, host->fingerprint().substr(0, 12))},
+                   .fingerprint = system_fingerprint(*host, model.options.host.scheduler.session)},
       .headers = asked.headers,
       .now = now_seconds,
       .after = [server = server_](double seconds, auto task) { server->after(seconds, std::move(task)); }};
@@ -207,11 +221,10 @@ void Service::start(const Asked& asked, Loaded& model, std::shared_ptr<Host> hos
     if (first >= 0) metrics_.first_token(name, first);
     if (between >= 0) metrics_.between_tokens(name, between);
   };
-  ++asked.caller->running;
-  options.on_over = [this, asked, name, host](const AnswerRecord& record) {
-    --asked.caller->running;
+  options.on_over = [this, asked = Asked(asked), name, host](const AnswerRecord& record) mutable {
     metrics_.over(name, record);
     log(asked, name, record);
+    asked.place.reset();
   };
   Host& queue = *host;
   Answer::start(asked.exchange, queue, std::move(call), std::move(prompts), std::move(options));

@@ -89,9 +89,11 @@ Json scheduler_json(const SchedulerStats& s) {
 
 void Service::tokenize(const Asked& asked) {
   with_body(asked, [this, asked](Loaded&, const std::shared_ptr<Host>& host, const std::shared_ptr<const Json>& body) {
-    worker_.post([this, asked, host, body] {
+    worker_.post([this, asked = Asked(asked), host = std::shared_ptr(host), body]() mutable {
       auto json = std::make_shared<Result<Json>>(tokens_json(*body, *host, o_.chat_plain));
-      server_->post([this, asked, json] { *json ? answer(asked, **json) : answer(asked, api_error(json->error())); });
+      server_->post([this, asked = std::move(asked), host = std::move(host), json] {
+        *json ? answer(asked, **json) : answer(asked, api_error(json->error()));
+      });
     });
   });
 }
@@ -168,7 +170,9 @@ void Service::health(const Asked& asked) {
 }
 
 void Service::ready(const Asked& asked) {
-  if (draining_) return answer(asked, ApiError{.status = 503, .code = "draining", .message = "this server ends"});
+  if (draining_)
+    return answer(asked,
+                  ApiError{.status = 503, .code = "draining", .message = "this server ends", .retry_after_s = 5});
   answer(asked, Json{{"status", "ready"}});
 }
 

@@ -30,7 +30,7 @@ void Answer::start(std::shared_ptr<Exchange> exchange, RequestQueue& queue, Call
       self->over(0, "gone");
     }
   });
-  answer->submit(std::move(prompts));
+  if (!answer->ended_) answer->submit(std::move(prompts));
 }
 
 void Answer::submit(std::vector<std::vector<int>> prompts) {
@@ -164,7 +164,16 @@ HttpAnswer Answer::head() const {
 
 Json Answer::logprobs_of(const Choice& choice) const {
   if (call_.request.options.logprobs < 0 || queue_.model().tokenizer() == nullptr) return {};
-  return logprobs_json(call_.kind, choice.news.logprobs, *queue_.model().tokenizer(), choice.sent_characters);
+  return logprobs_json(call_.kind, choice.news.logprobs, *queue_.model().tokenizer(), choice.offset);
+}
+
+// A token's place in the text does not depend on when its text was sent.
+size_t Answer::token_characters(const Choice& choice) const {
+  const auto& tokenizer = queue_.model().tokenizer();
+  size_t count = 0;
+  for (const TokenLogprob& one : choice.news.logprobs)
+    if (tokenizer != nullptr) count += characters(tokenizer->token_text(one.id));
+  return count;
 }
 
 // Kvasir's own object: what the cache gave, and what makes the answer again.
@@ -187,10 +196,12 @@ Json Answer::own_json() const {
       own["receipts"] = receipts;
   }
   const Asked& first = asked_[0];
-  if (first.admitted && !first.admitted->kept_ids.empty() && queue_.model().tokenizer() != nullptr) {
+  const auto at = static_cast<size_t>(first.admitted ? first.admitted->reused : 0);
+  const auto rest = std::span(first.ids).subspan(std::min(at, first.ids.size()));
+  // The last token is computed though it is kept: that is no difference.
+  if (first.admitted && !first.admitted->kept_ids.empty() && !rest.empty() && rest[0] != first.admitted->kept_ids[0] &&
+      queue_.model().tokenizer() != nullptr) {
     const Tokenizer& tokenizer = *queue_.model().tokenizer();
-    const auto at = static_cast<size_t>(first.admitted->reused);
-    const auto rest = std::span(first.ids).subspan(std::min(at, first.ids.size()));
     own["differs_at"] = at;
     own["cache_text"] = tokenizer.decode(first.admitted->kept_ids).value_or("");
     own["request_text"] = tokenizer.decode(rest.first(std::min<size_t>(16, rest.size()))).value_or("");
@@ -278,7 +289,7 @@ void Answer::add_chunks(Choice* c, int index, std::string* out) {
     Json one = chunk_choice(call_.kind, index, false, c->news, logprobs_of(*c), {});
     if (call_.return_ids) one["token_ids"] = c->news.ids;
     *out += chunk(Json::array({std::move(one)}), false);
-    c->sent_characters += characters(c->news.text);
+    c->offset += token_characters(*c);
     c->news = {};
   }
   if (!c->done || std::exchange(c->told, true)) return;

@@ -57,7 +57,7 @@ class Answer : public std::enable_shared_from_this<Answer> {
   struct Choice {
     int prompt = 0;
     News news = {};
-    size_t sent_characters = 0;
+    size_t offset = 0;  ///< characters of the tokens that were sent
     int generated = 0;
     bool begun = false, told = false;  ///< of a stream: the role, the end
     double last_token = 0;
@@ -88,9 +88,9 @@ class Answer : public std::enable_shared_from_this<Answer> {
   Usage usage() const;
   Json own_json() const;
   Json logprobs_of(const Choice& choice) const;
+  size_t token_characters(const Choice& choice) const;
   Json whole_json() const;
   Json embeddings_json() const;
-  bool is_over() const { return ended_; }
 
   std::shared_ptr<Exchange> exchange_;
   RequestQueue& queue_;

@@ -27,8 +27,9 @@ Result<bool> as_bool(const Json& value) {
 }
 
 Result<int64_t> as_integer(const Json& value, int64_t least, int64_t most) {
-  const std::string wanted = most >= INT_MAX ? fmt::format("a whole number from {}", least)
-                                             : fmt::format("a whole number from {} to {}", least, most);
+  const std::string wanted = most == INT64_MAX && least == INT64_MIN ? std::string("a whole number of 64 bits")
+                             : most >= INT_MAX                       ? fmt::format("a whole number from {}", least)
+                                               : fmt::format("a whole number from {} to {}", least, most);
   if (!value.is_number()) return wrong(value, wanted);
   if (value.is_number_unsigned() && value.get<uint64_t>() > INT64_MAX) return wrong(value, wanted);
   if (value.is_number_float()) {
