@@ -4,6 +4,7 @@ What it is asked is serve_asks.py's. Only the standard library, and one thread: 
 """
 import asyncio
 import contextlib
+import ctypes
 import json
 import os
 import signal
@@ -162,6 +163,11 @@ def raw_socket(port, receive_bytes=0):
     return plain
 
 
+def end_with_parent():
+    """In the child: a test that is killed leaves no server behind (PR_SET_PDEATHSIG)."""
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)
+
+
 class Server:
     """`kvasir serve` as a process. `async with Server(program, '--kv-ram', '4M') as server:`"""
 
@@ -183,7 +189,7 @@ class Server:
     async def start(self):
         """Until it has said that it is ready."""
         self.process = await asyncio.create_subprocess_exec(*self.command, stdout=asyncio.subprocess.PIPE,
-                                                            stderr=self.log)
+                                                            stderr=self.log, preexec_fn=end_with_parent)
         self.pid = self.process.pid
         try:
             line = (await asyncio.wait_for(self.process.stdout.readline(), 60)).decode()
