@@ -34,3 +34,15 @@ if(KVASIR_SHARED)
   add_test(NAME e2e.install COMMAND ${PYTHON3} ${PROJECT_SOURCE_DIR}/tests/e2e/install_test.py --build ${CMAKE_BINARY_DIR})
   set_tests_properties(e2e.install PROPERTIES LABELS slow PROCESSORS 2 TIMEOUT 300 ENVIRONMENT PYTHONDONTWRITEBYTECODE=1)
 endif()
+# The server, over loopback: what stands on the wire, real clients (npm's and aiohttp), a crowd whose answers are compared
+# with those alone, clients that do harm. Those with times of their own have the machine to themselves.
+foreach(test clients/contract_test clients/contrib_test load/serve_load load/serve_faults)
+  get_filename_component(name ${test} NAME)
+  add_test(NAME e2e.${name} COMMAND ${PYTHON3} ${PROJECT_SOURCE_DIR}/tests/${test}.py --program $<TARGET_FILE:kvasir>)
+  set_tests_properties(e2e.${name} PROPERTIES LABELS slow TIMEOUT 1200 SKIP_RETURN_CODE 77
+    ENVIRONMENT "PYTHONDONTWRITEBYTECODE=1;KVASIR_MODELS=${PROJECT_SOURCE_DIR}/models")
+endforeach()
+set_tests_properties(e2e.contract_test e2e.serve_faults PROPERTIES RUN_SERIAL ON)
+add_test(NAME e2e.clients COMMAND ${PYTHON3} ${PROJECT_SOURCE_DIR}/tests/clients/clients_test.py
+  --program $<TARGET_FILE:kvasir> --work ${CMAKE_BINARY_DIR}/clients)
+set_tests_properties(e2e.clients PROPERTIES LABELS slow TIMEOUT 300 SKIP_RETURN_CODE 77 ENVIRONMENT PYTHONDONTWRITEBYTECODE=1)

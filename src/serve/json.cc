@@ -1,6 +1,7 @@
 // JSON within limits.
 #include "serve/json.h"
 
+#include <optional>
 #include <vector>
 
 #include <fmt/format.h>
@@ -12,7 +13,7 @@ namespace {
 // follows a comma.
 class Counter {
  public:
-  explicit Counter(const JsonLimits& limits) : limits_(limits), members_(static_cast<size_t>(limits.depth) + 2) {}
+  explicit Counter(const JsonLimits& limits) : limits_(limits), members_(limits.depth + 2) {}
 
   /// Errors: the first limit that is passed.
   Result<void> count(std::string_view text) {
@@ -20,28 +21,32 @@ class Counter {
       if (text[i] == '"') {
         for (++i; i < text.size() && text[i] != '"'; ++i) i += text[i] == '\\' ? 1 : 0;
         letters_ = 0;
-      } else if (const char* what = take(text[i])) {
-        return fail(Error::bad_argument, fmt::format("the body has more than {} at byte {}", what, i + 1), "body");
+      } else if (const auto over = take(text[i])) {
+        return fail(Error::bad_argument,
+                    fmt::format("the body has more than {} {} at byte {}", over->most, over->what, i + 1), "body");
       }
     }
     return {};
   }
 
  private:
-  // What there is too much of.
-  const char* take(char c) {
+  struct Over {
+    size_t most;
+    const char* what;
+  };
+  std::optional<Over> take(char c) {
     const bool structural = std::string_view(",:[]{} \n\r\t").find(c) != std::string_view::npos;
     letters_ = structural ? 0 : letters_ + 1;
-    if (letters_ > limits_.digits) return "the allowed digits of a number";
-    if (c == ',' && ++values_ > limits_.values) return "the allowed values";
-    if (c == ':' && ++members_[depth_] > limits_.members) return "the allowed members of an object";
+    if (letters_ > limits_.digits) return Over{limits_.digits, "digits of a number"};
+    if (c == ',' && ++values_ > limits_.values) return Over{limits_.values, "values"};
+    if (c == ':' && ++members_[depth_] > limits_.members) return Over{limits_.members, "members of an object"};
     if (c == '[' || c == '{') {
-      if (++containers_ > limits_.containers) return "the allowed arrays and objects";
-      if (++depth_ > static_cast<size_t>(limits_.depth)) return "the allowed levels";
+      if (++containers_ > limits_.containers) return Over{limits_.containers, "arrays and objects"};
+      if (++depth_ > limits_.depth) return Over{limits_.depth, "levels"};
       members_[depth_] = 0;
     }
     if ((c == ']' || c == '}') && depth_ > 0) --depth_;
-    return nullptr;
+    return {};
   }
 
   const JsonLimits& limits_;

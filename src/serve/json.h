@@ -17,7 +17,7 @@ using Json = nlohmann::ordered_json;
 struct JsonLimits {
   size_t values = 1'000'000;
   size_t containers = 100'000;  ///< arrays and objects
-  int depth = 64;
+  size_t depth = 64;
   size_t members = 4096;  ///< of one object; reading them takes their square
   size_t digits = 128;    ///< of a number, or letters of what is none
 };

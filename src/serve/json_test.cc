@@ -39,7 +39,7 @@ TEST(ServeJson, BrokenCharactersAreWrittenAsSuch) { EXPECT_EQ(to_text(Json("a\xf
 TEST(ServeJson, DepthIsLimited) {
   const auto nested = [](size_t depth) { return std::string(depth, '[') + std::string(depth, ']'); };
   EXPECT_EQ(what_is_wrong(nested(64)), "nothing");
-  EXPECT_THAT(what_is_wrong(nested(65)), HasSubstr("levels at byte 65"));
+  EXPECT_THAT(what_is_wrong(nested(65)), HasSubstr("64 levels at byte 65"));
   EXPECT_EQ(what_is_wrong("\"" + std::string(100, '[') + "\""), "nothing") << "in a string they are text";
   EXPECT_EQ(what_is_wrong(R"(["\"", "[[[[\\"])"), "nothing");
 }
