@@ -39,7 +39,10 @@ class Counter {
     letters_ = structural ? 0 : letters_ + 1;
     if (letters_ > limits_.digits) return Over{limits_.digits, "digits of a number"};
     if (c == ',' && ++values_ > limits_.values) return Over{limits_.values, "values"};
-    if (c == ':' && ++members_[depth_] > limits_.members) return Over{limits_.members, "members of an object"};
+    if (c == ':') {
+      if (++members_[depth_] > limits_.members) return Over{limits_.members, "members of an object"};
+      if ((searched_ += members_[depth_]) > limits_.searched) return Over{limits_.searched, "members to look through"};
+    }
     if (c == '[' || c == '{') {
       if (++containers_ > limits_.containers) return Over{limits_.containers, "arrays and objects"};
       if (++depth_ > limits_.depth) return Over{limits_.depth, "levels"};
@@ -51,7 +54,7 @@ class Counter {
 
   const JsonLimits& limits_;
   std::vector<size_t> members_;  // [levels]
-  size_t depth_ = 0, values_ = 0, containers_ = 0, letters_ = 0;
+  size_t depth_ = 0, values_ = 0, containers_ = 0, letters_ = 0, searched_ = 0;
 };
 
 }  // namespace

@@ -18,8 +18,9 @@ struct JsonLimits {
   size_t values = 1'000'000;
   size_t containers = 100'000;  ///< arrays and objects
   size_t depth = 64;
-  size_t members = 4096;  ///< of one object; reading them takes their square
-  size_t digits = 128;    ///< of a number, or letters of what is none
+  size_t members = 4096;         ///< of one object; a member is looked for among those before it, so also
+  size_t searched = 16'000'000;  ///< members that are looked at, over all objects
+  size_t digits = 128;           ///< of a number, or letters of what is none
 };
 
 /// Errors: a text that is no JSON, with the offset where it stops to be; more than the limits.

@@ -50,7 +50,10 @@ TEST(ServeJson, WhatWouldTakeMemoryOrTimeIsRefusedUnread) {
   while (numbers.size() < (4u << 20)) numbers += ",1";
   while (members.size() < (4u << 20)) members += fmt::format(",\"{}\":1", members.size());
   digits.resize(4u << 20, '1');
+  std::string object = "{\"\":1";
+  for (int i = 0; i < 4000; ++i) object += fmt::format(",\"{}\":1", i);
   const auto start = std::chrono::steady_clock::now();
+  EXPECT_THAT(what_is_wrong("[" + object + "}," + object + "}," + object + "}]"), HasSubstr("look through"));
   EXPECT_THAT(what_is_wrong(arrays + "]"), HasSubstr("arrays and objects"));
   EXPECT_THAT(what_is_wrong(numbers + "]"), HasSubstr("values"));
   EXPECT_THAT(what_is_wrong(members + "}"), HasSubstr("members"));

@@ -388,6 +388,7 @@ Result<Call> read_call(Kind kind, const Json& body, const SamplingParams& defaul
   if (!body.is_object()) return fail(Error::bad_argument, "the body is no JSON object", "body");
   Call call{.kind = kind};
   call.request.options.sampling = defaults;
+  constexpr size_t kMostNamed = 16;
   std::vector<std::string> known;
   for (const Field& field : fields()) {
     if ((field.kinds & kind) == 0) continue;
@@ -404,7 +405,7 @@ Result<Call> read_call(Kind kind, const Json& body, const SamplingParams& defaul
     if (value.is_null() || std::find(known.begin(), known.end(), key) != known.end()) continue;
     const std::string name = key.substr(0, 64);
     if (strict) return fail(Error::unsupported, "the field is not known", name);
-    call.ignored.push_back(name);
+    if (call.ignored.size() < kMostNamed) call.ignored.push_back(name);
   }
   KVASIR_CHECK(settle(&call));
   return call;
