@@ -1,4 +1,4 @@
-"""Mixed requests of OpenAI's API, the same for the same seed, and what of their answers has to be the same everywhere."""
+"""Mixed requests of OpenAI's API, the same for the same seed; what of their answers has to be the same everywhere."""
 import functools
 import json
 import os

@@ -1,4 +1,4 @@
-"""What the tests of `kvasir serve` under load share: an HTTP/1.1 client that keeps every byte, and the server's process.
+"""What the tests of `kvasir serve` under load share: an HTTP/1.1 client that keeps every byte, the server's process.
 
 What it is asked is serve_asks.py's. Only the standard library, and one thread: many connections are coroutines.
 """

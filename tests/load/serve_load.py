@@ -6,8 +6,8 @@ usage: serve_load.py --program build/kvasir [--requests N] [--clients 64] [--can
 The crowd: one server with little memory for KV, so that sequences are preempted, and many clients at a time, some of
 which leave before the first byte or in mid-stream. Alone: every request that was answered is sent again to a second,
 quiet server with memory for all, one at a time and with `cache_prompt: false`: then nothing that was kept is looked up
-and nothing is kept, so to this request the server is one that has answered nothing. That this field changes nothing else
-is not taken for granted: some of the requests, unchanged, are the first and only one of a server of their own.
+and nothing is kept, so to this request the server is one that has answered nothing. That this field changes nothing
+else is not taken for granted: some of the requests, unchanged, are the first and only one of a server of their own.
 
 The two answers are the same byte for byte, receipts included, but for what depends on the moment (serve_asks.py lists
 it). Afterwards nothing runs or waits, no connection is open, all requests are accounted for, and one request that needs
@@ -223,8 +223,8 @@ async def run(args):
     alone = Alone(crowd, args.program)
     await alone.run()
     counts = alone.counts
-    print(f'compared in {time.monotonic() - begin:.1f} s: {counts["finished"]} answers and {counts["refused"]} refusals, '
-          f'{counts["bytes"]:,} bytes, {counts["of servers of their own"]} of them of servers of their own; '
+    print(f'compared in {time.monotonic() - begin:.1f} s: {counts["finished"]} answers and {counts["refused"]} '
+          f'refusals, {counts["bytes"]:,} bytes, {counts["of servers of their own"]} of them of servers of their own; '
           f'{counts["past their deadline"]} were past their deadline')
 
 
