@@ -37,7 +37,7 @@ std::string system_fingerprint(const Host& host, const SessionOptions& session) 
   std::string text =
       fmt::format("kvasir-{}-{}-{}", kNumericsVersion, host.fingerprint().substr(0, 16), session.kv_type_k);
   if (session.kv_type_v != session.kv_type_k) text += "-" + session.kv_type_v;
-  if (session.window > 0) text += fmt::format("-w{}s{}", session.window, session.sinks.value_or(kDefaultSinks));
+  if (session.window > 0) text += fmt::format(".w{}.s{}", session.window, session.sinks.value_or(kDefaultSinks));
   return text;
 }
 
