@@ -4,6 +4,8 @@
 
 #include <functional>
 #include <map>
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -113,6 +115,9 @@ struct Percentiles {
   double p50 = 0, p95 = 0, p99 = 0, most = 0;
 };
 
+/// The ids of a run: all over the vocabulary, and the same every time.
+KVASIR_API std::vector<int> trace_ids(const TraceRequest::Run& run, int vocab);
+
 /// The results of one replay. Times are seconds from the moment at which a request was due.
 struct ServeReport {
   SchedulerStats stats;
@@ -122,6 +127,36 @@ struct ServeReport {
   std::map<std::string, Percentiles> first_token_s_of_owner;
   double generated_tok_s = 0;
   size_t peak_kv_bytes = 0, peak_rss_bytes = 0;  ///< KV of sequences and of kept texts
+};
+
+/// The course of a replay: which requests are due when, what their prompts are, and the times that are reported. Who
+/// replays a trace takes what is due, sends it, and tells what comes of it; moments are seconds from the start.
+class KVASIR_API TraceReplay {
+ public:
+  /// Requires: a trace of read_trace(), which outlives this.
+  TraceReplay(const std::vector<TraceRequest>& trace, int vocab);
+  ~TraceReplay();
+
+  /// Nothing is under way, and nothing will be.
+  bool is_over() const;
+  std::optional<double> next_due() const;
+  /// The index of a request that is due at `now`, which is under way from then on; each once.
+  std::optional<size_t> take_due(double now);
+  /// Of a request under way, or one that others continue.
+  const std::vector<int>& prompt(size_t request) const;
+  /// Tokens of a choice have come. True: this is where the client leaves; it is told once.
+  bool see_tokens(size_t request, int choice, int tokens, double now);
+  /// All its choices have ended, or the client has left. `answer`: the ids of choice 0. Its followers become due.
+  void see_end(size_t request, std::vector<int> answer, double now);
+  /// The same for a request that failed: it has no total time.
+  void see_failure(size_t request, double now);
+
+  /// Sets what is known of times, requests and owners at the end.
+  void report(ServeReport* report, double now) const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
 };
 
 struct ServeOptions {
