@@ -118,9 +118,12 @@ struct Percentiles {
 /// The ids of a run: all over the vocabulary, and the same every time.
 KVASIR_API std::vector<int> trace_ids(const TraceRequest::Run& run, int vocab);
 
-/// The results of one replay. Times are seconds from the moment at which a request was due.
+/// The results of one replay. Times are seconds from the moment at which a request was due. Of a server elsewhere,
+/// `stats` has what its answers tell.
 struct ServeReport {
   SchedulerStats stats;
+  bool elsewhere = false;   ///< passes, preemptions, guesses and memory are not known
+  bool reused_told = true;  ///< stats.reused and stats.computed are known
   int requests = 0;
   double wall_s = 0;
   Percentiles first_token_s, between_tokens_s, total_s;

@@ -51,6 +51,8 @@ inline constexpr ParameterName kParameterNames[] = {
     {"QuantizeOptions::tokenizer", "--tokenizer"},
     {"QuantizeOptions::type", "--type"},
     {"QuantizeOptions::with_tokenizer = false", "--no-tokenizer"},
+    {"ReplayOptions::model", "--served-model"},
+    {"ReplayOptions::vocab", "--n-vocab"},
     {"Request::choices", ""},
     {"Request::resume", ""},
     {"Request::timeout_s", ""},
