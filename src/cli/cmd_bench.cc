@@ -8,7 +8,9 @@
 #include "base/system.h"
 #include "cli/cli.h"
 #include "cli/plot.h"
+#include "cli/printable.h"
 #include "cli/serve_report.h"
+#include "serve/replay.h"
 
 namespace kvasir::cli {
 namespace {
@@ -19,6 +21,7 @@ struct Args {
   std::string plot;
   int prefix = 0;
   std::string serve, draft;
+  serve::ReplayOptions replay;
   int max_sequences = SchedulerOptions{}.max_sequences, draft_tokens = SchedulerOptions{}.draft_tokens;
   double step_ms = SchedulerOptions{}.step_ms;
   bool json = false, limits = false, cache_given = false;
@@ -156,6 +159,24 @@ Result<int> show_prefix(const Args& a) {
   return kOk;
 }
 
+Result<int> show(const Args& a, const ServeReport& report) {
+  if (a.json)
+    print_json(serve_json(report));
+  else
+    print_serve(report);
+  return kOk;
+}
+
+// --serve --url: the model is elsewhere.
+Result<int> show_replay(const Args& a) {
+  serve::ReplayOptions options = a.replay;
+  KVASIR_TRY(options.trace, read_trace(a.serve));
+  KVASIR_TRY(const serve::ReplayResult result, serve::replay(options));
+  if (!result.first_failure.empty())
+    fmt::print(stderr, "kvasir: a request failed: {}\n", printable(result.first_failure));
+  return show(a, result.report);
+}
+
 // --serve: nothing else is measured.
 Result<int> show_serve(const Args& a) {
   if (a.bench.threads.size() > 1)
@@ -174,15 +195,12 @@ Result<int> show_serve(const Args& a) {
     KVASIR_TRY(options.scheduler.draft, Model::open(a.draft, a.model.options));
   }
   KVASIR_TRY(const ServeReport report, bench_serve(model, options));
-  if (a.json)
-    print_json(serve_json(report));
-  else
-    print_serve(report);
-  return kOk;
+  return show(a, report);
 }
 
 Result<int> run(Args a) {
   if (a.limits) return show_limits(a);
+  if (!a.replay.url.empty()) return show_replay(a);
   if (!a.serve.empty()) return show_serve(a);
   if (a.prefix > 0) return show_prefix(a);
   KVASIR_TRY(const auto model, a.model.open());
@@ -218,6 +236,9 @@ void add(Flags& flags, Run* run_command) {
   flags.bind(flag::kPlot, &a->plot);
   flags.bind(flag::kPrefix, &a->prefix);
   flags.bind(flag::kServe, &a->serve);
+  flags.bind(flag::kUrl, &a->replay.url);
+  flags.bind(flag::kServedModel, &a->replay.model);
+  flags.bind(flag::kVocab, &a->replay.vocab);
   flags.bind(flag::kMaxSequences, &a->max_sequences);
   flags.bind(flag::kStepMs, &a->step_ms);
   flags.bind(flag::kDraft, &a->draft);
@@ -231,7 +252,8 @@ void add(Flags& flags, Run* run_command) {
       "Examples:\n  kvasir bench tales -p 256 -n 64 -t 1,2\n  kvasir bench tales -p 64 -n 32 -b 8\n  kvasir bench "
       "tales -p 64 -n 32 -d 512 --json\n"
       "  kvasir bench tales -p 256 -n 64 --plot plots\n  kvasir bench --limits\n  kvasir bench tales --prefix 800\n"
-      "  kvasir bench tales --serve TRACE.jsonl");
+      "  kvasir bench tales --serve TRACE.jsonl\n"
+      "  kvasir bench --serve TRACE.jsonl --url http://127.0.0.1:8080");
   *run_command = [a, &flags] {
     a->cache_given = flags.given(flag::kCache);
     return run(*a);

@@ -348,6 +348,23 @@ inline constexpr Flag kServe{
         "instead: replay this trace of requests through the scheduler (docs/formats/trace.md), with one thread count",
     .kind = Kind::input,
     .not_with = "--limits"};
+inline constexpr Flag kUrl{
+    .names = "--url",
+    .help =
+        "with --serve, replay it over HTTP against this server of OpenAI's API, http://HOST:PORT: no model is opened",
+    .not_with =
+        "MODEL --weights --ram --kv-ram --threads --cache --ctx --ctk --ctv --kv-type --max-sequences --step-ms "
+        "--draft",
+    .needs = "--serve"};
+inline constexpr Flag kServedModel{.names = "--served-model",
+                                   .help = "with --url, the model's name there; without it, the first that it lists",
+                                   .needs = "--url"};
+inline constexpr Flag kVocab{.names = "--n-vocab",
+                             .help = "with --url, how many token ids its model has; 0: as the server tells",
+                             .kind = Kind::integer,
+                             .high = kMost,
+                             .unit = "ids",
+                             .needs = "--url"};
 inline constexpr Flag kMaxSequences{.names = "--max-sequences",
                                     .help = "with --serve, sequences in one pass",
                                     .kind = Kind::integer,

@@ -20,10 +20,27 @@ void print_times(const char* what, const Percentiles& p) {
              p.most * 1e3);
 }
 
+// A figure that is not known is null.
+template <class T>
+Json if_known(bool known, const T& value) {
+  return known ? Json(value) : Json();
+}
+
+void print_passes(const ServeReport& r) {
+  const SchedulerStats& s = r.stats;
+  fmt::print("passes         {} of {:.1f} tokens; their times were predicted within {:.1f} %\n", s.passes,
+             static_cast<double>(s.pass_tokens) / static_cast<double>(std::max<int64_t>(1, s.passes)),
+             s.pass_s > 0 ? 100 * std::abs(s.predicted_s / s.pass_s - 1) : 0.0);
+  if (s.guessed > 0) fmt::print("guesses        {} of {} accepted\n", s.accepted, s.guessed);
+  fmt::print("memory         {} bytes of KV at most, {} in all\n", with_commas(r.peak_kv_bytes),
+             with_commas(r.peak_rss_bytes));
+}
+
 }  // namespace
 
 Json serve_json(const ServeReport& r) {
   const SchedulerStats& s = r.stats;
+  const bool here = !r.elsewhere;
   Json owners = Json::object();
   for (const auto& [owner, times] : r.first_token_s_of_owner) owners.set(owner, percentiles_json(times));
   return {{"requests", r.requests},
@@ -36,19 +53,19 @@ Json serve_json(const ServeReport& r) {
           {"first_token_s_of_owner", owners},
           {"between_tokens_s", percentiles_json(r.between_tokens_s)},
           {"total_s", percentiles_json(r.total_s)},
-          {"prompt_tokens_reused", s.reused},
-          {"prompt_tokens_computed", s.computed},
-          {"tokens_recomputed", s.recomputed},
+          {"prompt_tokens_reused", if_known(r.reused_told, s.reused)},
+          {"prompt_tokens_computed", if_known(r.reused_told, s.computed)},
+          {"tokens_recomputed", if_known(here, s.recomputed)},
           {"tokens_generated", s.generated},
-          {"tokens_guessed", s.guessed},
-          {"tokens_accepted", s.accepted},
-          {"preemptions", s.preemptions},
-          {"passes", s.passes},
-          {"pass_tokens", s.pass_tokens},
-          {"pass_s", s.pass_s},
-          {"pass_predicted_s", s.predicted_s},
-          {"peak_kv_bytes", r.peak_kv_bytes},
-          {"peak_rss_bytes", r.peak_rss_bytes}};
+          {"tokens_guessed", if_known(here, s.guessed)},
+          {"tokens_accepted", if_known(here, s.accepted)},
+          {"preemptions", if_known(here, s.preemptions)},
+          {"passes", if_known(here, s.passes)},
+          {"pass_tokens", if_known(here, s.pass_tokens)},
+          {"pass_s", if_known(here, s.pass_s)},
+          {"pass_predicted_s", if_known(here, s.predicted_s)},
+          {"peak_kv_bytes", if_known(here, r.peak_kv_bytes)},
+          {"peak_rss_bytes", if_known(here, r.peak_rss_bytes)}};
 }
 
 void print_serve(const ServeReport& r) {
@@ -59,16 +76,12 @@ void print_serve(const ServeReport& r) {
   print_times("first token", r.first_token_s);
   print_times("between two tokens", r.between_tokens_s);
   print_times("whole request", r.total_s);
-  fmt::print("\nprompt tokens  {} computed, {} reused ({:.1f} %); {} computed again after {} preemptions\n", s.computed,
-             s.reused,
-             100.0 * static_cast<double>(s.reused) / static_cast<double>(std::max<int64_t>(1, s.reused + s.computed)),
-             s.recomputed, s.preemptions);
-  fmt::print("passes         {} of {:.1f} tokens; their times were predicted within {:.1f} %\n", s.passes,
-             static_cast<double>(s.pass_tokens) / static_cast<double>(std::max<int64_t>(1, s.passes)),
-             s.pass_s > 0 ? 100 * std::abs(s.predicted_s / s.pass_s - 1) : 0.0);
-  if (s.guessed > 0) fmt::print("guesses        {} of {} accepted\n", s.accepted, s.guessed);
-  fmt::print("memory         {} bytes of KV at most, {} in all\n", with_commas(r.peak_kv_bytes),
-             with_commas(r.peak_rss_bytes));
+  if (!r.reused_told) return;
+  fmt::print("\nprompt tokens  {} computed, {} reused ({:.1f} %)", s.computed, s.reused,
+             100.0 * static_cast<double>(s.reused) / static_cast<double>(std::max<int64_t>(1, s.reused + s.computed)));
+  if (!r.elsewhere) fmt::print("; {} computed again after {} preemptions", s.recomputed, s.preemptions);
+  fmt::print("\n");
+  if (!r.elsewhere) print_passes(r);
 }
 
 }  // namespace kvasir::cli

@@ -216,6 +216,8 @@ std::map<std::string, Good> good_values(const std::string& text, const std::stri
   kept.reserve(100);
   const std::string tokenizer = KVASIR_SOURCE_DIR "/models/tales/tokenizer.json";
   const char* const trace = keep(folder + "/trace.jsonl");
+  const char* const kNobody = "http://127.0.0.1:1";
+  const Arguments kOwnModel = {"-p", "-n", "--repeats", "--threads", "MODEL"};
   put(trace, R"({"name": "a", "prompt": [{"tokens": 9, "salt": 1}], "max_tokens": 8})"
              "\n");
   return {
@@ -366,6 +368,9 @@ std::map<std::string, Good> good_values(const std::string& text, const std::stri
       {"--plot", {keep(folder + "/plots"), Shows::nothing, {"--ctx", "32"}}},
       {"--prefix", {"20", Shows::differs, {}, {"-p", "-n"}}},
       {"--serve", {trace, Shows::differs, {}, {"-p", "-n", "--repeats"}}},
+      {"--url", {kNobody, Shows::refused, {"--serve", trace}, kOwnModel}},  // tests/e2e/replay_test.cc has a server
+      {"--served-model", {"x", Shows::refused, {"--serve", trace, "--url", kNobody}, kOwnModel}},
+      {"--n-vocab", {"9", Shows::refused, {"--serve", trace, "--url", kNobody}, kOwnModel}},
       {"--max-sequences", {"1", Shows::nothing, {"--serve", trace}, {"-p", "-n", "--repeats"}}},
       {"--step-ms", {"50", Shows::nothing, {"--serve", trace}, {"-p", "-n", "--repeats"}}},
       {"--draft", {"tales", Shows::differs, {"--serve", trace}, {"-p", "-n", "--repeats"}}},
@@ -472,6 +477,7 @@ TEST_F(SlowE2eFlags, WhatIsExcludedOrNeededOrGivenTwiceIsRefused) {
       }
       if (flag["needs"].empty()) continue;
       Line line = line_of(name);
+      for (const std::string excluded : flag["not_with"]) line.drop(excluded);
       line.set(flag, value_of(name, shown_name(flag)));
       expect_refused(outcome_of(name, line), "changes nothing");
     }
