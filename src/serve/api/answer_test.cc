@@ -95,6 +95,9 @@ class FakeQueue : public RequestQueue {
 
 class ServeAnswer : public testing::Test {
  protected:
+  // A stream holds its answer until the connection lets it go, and the answer the exchange.
+  void TearDown() override { exchange->more = nullptr; }
+
   void start(Call call, std::vector<std::vector<int>> prompts = {{5, 6, 7}}) {
     AnswerOptions options{.envelope = {.id = "id-1", .created = 12, .model = "tales", .fingerprint = "f"},
                           .headers = {{"x-request-id", "q"}},
