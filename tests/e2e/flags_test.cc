@@ -332,6 +332,7 @@ std::map<std::string, Good> good_values(const std::string& text, const std::stri
       {"--batches", {"1,2"}},
       {"--cases", {"\n", Shows::nothing}},  // in the JSON anyway
       {"serve --weights", {"streamed"}},
+      {"serve --kv-ram", {"1M"}},
       {"serve --tokenizer", {keep(tokenizer)}},
       {"serve --threads", {"2"}},
       {"serve --prefill-chunk", {"2"}},
