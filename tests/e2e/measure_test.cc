@@ -119,7 +119,7 @@ TEST(E2ePerplexity, RefusesInALine) {
 
 // ---- bench --------------------------------------------------------------------------------------------------------
 
-TEST(E2eBench, JsonHasEveryName) {
+TEST(SlowE2eBench, JsonHasEveryName) {
   const Json json = json_of({"bench", "tales", "-p", "16", "-n", "4", "-d", "40", "-r", "1", "-t", "1,2", "--json"});
   EXPECT_EQ(json["verified"], true);
   for (const char* name : {"cpu", "read_bytes_s", "flops", "int8_ops"}) EXPECT_TRUE(json.contains(name)) << name;
@@ -133,7 +133,7 @@ TEST(E2eBench, JsonHasEveryName) {
   EXPECT_EQ(json["tests"][3]["threads"], 2);
 }
 
-TEST(E2eBench, TableHasLlamaBenchsColumns) {
+TEST(SlowE2eBench, TableHasLlamaBenchsColumns) {
   const std::string text =
       expect_ok(run_program({"bench", "tales", "-p", "16", "-n", "4", "-d", "40", "-r", "2", "-t", "1"}));
   std::stringstream lines(text);
