@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "base/clock.h"
 #include "base/system.h"
 
 namespace kvasir::serve {
@@ -46,19 +47,20 @@ void Host::run(const Post& post) {
     if (quiet_) return;
     auto news = std::make_shared<std::vector<RequestEvent>>(std::make_move_iterator(events.begin()),
                                                             std::make_move_iterator(events.end()));
-    post([sinks = sinks_, news] { deliver(*sinks, *news); });
+    post([inbox = inbox_, news] { deliver(*inbox, *news); });
   });
   if (on_drained_ && !quiet_) post(on_drained_);
 }
 
 // A sink may submit and cancel, and so the table may change under it.
-void Host::deliver(Sinks& sinks, std::vector<RequestEvent>& events) {
+void Host::deliver(Inbox& inbox, std::vector<RequestEvent>& events) {
+  inbox.moved = now_seconds();
   for (RequestEvent& event : events) {
-    const auto found = sinks.find(event.request);
-    if (found == sinks.end()) continue;
+    const auto found = inbox.waiting.find(event.request);
+    if (found == inbox.waiting.end()) continue;
     const bool last = std::holds_alternative<Finished>(event.news) || std::holds_alternative<Error>(event.news);
     const Sink sink = found->second.sink;
-    if (last && --found->second.left == 0) sinks.erase(found);
+    if (last && --found->second.left == 0) inbox.waiting.erase(found);
     sink(event);
   }
 }
@@ -66,8 +68,9 @@ void Host::deliver(Sinks& sinks, std::vector<RequestEvent>& events) {
 Result<RequestId> Host::submit(Request request, Sink sink) {
   const int choices = request.choices;
   KVASIR_TRY(const RequestId id, scheduler_->submit(std::move(request)));
+  if (inbox_->waiting.empty()) inbox_->moved = now_seconds();
   // Its events come through post(), so none is there before this.
-  sinks_->emplace(id, Waiting{std::move(sink), choices});
+  inbox_->waiting.emplace(id, Waiting{std::move(sink), choices});
   return id;
 }
 
@@ -77,11 +80,9 @@ void Host::drain(double timeout_s, std::function<void()> on_drained) {
 }
 
 bool Host::is_alive(double now, double seconds) {
-  const SchedulerStats s = stats();
-  const bool idle = s.running + s.waiting == 0;
-  if (s.passes != passes_ || idle) passed_ = now;
-  passes_ = s.passes;
-  return now - passed_ < seconds;
+  const int64_t passes = stats().passes;  // of a long prompt there is no other news
+  if (std::exchange(passes_, passes) != passes) inbox_->moved = now;
+  return inbox_->waiting.empty() || now - inbox_->moved < seconds;
 }
 
 }  // namespace kvasir::serve

@@ -40,32 +40,35 @@ class Host : public RequestQueue {
 
   /// Takes nothing more; `on_drained` when what is under way has ended, or failed after `timeout_s`.
   void drain(double timeout_s, std::function<void()> on_drained);
-  /// False where work waits and no pass has ended for `seconds`.
+  /// False where work waits and no pass has ended for `seconds`. `now`: of now_seconds().
   bool is_alive(double now, double seconds);
   /// Ends the thread; nothing more is posted. Requests get no events any more.
   void close();
   /// Requests whose last event has not come.
-  size_t under_way() const { return sinks_->size(); }
+  size_t under_way() const { return inbox_->waiting.size(); }
 
  private:
   struct Waiting {
     Sink sink;
     int left = 0;
   };
-  using Sinks = std::unordered_map<RequestId, Waiting>;
+  /// What the scheduler's events need; they may come after the host is gone.
+  struct Inbox {
+    std::unordered_map<RequestId, Waiting> waiting = {};
+    double moved = 0;  ///< when there was news, or nothing to do
+  };
 
   Host() = default;
   void run(const Post& post);
-  static void deliver(Sinks& sinks, std::vector<RequestEvent>& events);
+  static void deliver(Inbox& inbox, std::vector<RequestEvent>& events);
 
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<Scheduler> scheduler_;
   std::string fingerprint_;
-  std::shared_ptr<Sinks> sinks_ = std::make_shared<Sinks>();
+  std::shared_ptr<Inbox> inbox_ = std::make_shared<Inbox>();
   std::function<void()> on_drained_;
   std::atomic<bool> quiet_ = false;
-  int64_t passes_ = 0;  // when is_alive() saw them change last
-  double passed_ = 0;
+  int64_t passes_ = 0;  // that is_alive() saw last
   std::thread thread_;
 };
 
