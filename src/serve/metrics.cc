@@ -1,9 +1,10 @@
 // Counters over prometheus-cpp's core. The scheduler counts for itself; a scrape takes what is new.
 #include "serve/metrics.h"
 
-#include <algorithm>
 #include <functional>
 #include <limits>
+#include <map>
+#include <utility>
 
 #include <prometheus/counter.h>
 #include <prometheus/gauge.h>
@@ -80,6 +81,7 @@ struct Metrics::Impl {
   std::vector<std::pair<Histograms*, const Buckets*>> first, between, request;
   prometheus::Family<prometheus::Counter>* requests;
   prometheus::Gauge* connections;
+  std::map<std::pair<std::string, std::string>, double> last;  // of counters, by name and model
 
   explicit Impl(bool vllm_names) : vllm(vllm_names) {
     add(&first, "kvasir_first_token_seconds", "vllm:time_to_first_token_seconds", "To the first token",
@@ -110,6 +112,12 @@ struct Metrics::Impl {
     return names;
   }
 
+  // A scheduler that was made anew counts from 0.
+  double increase(const std::string& name, const std::string& model, double value) {
+    const double before = std::exchange(last[{name, model}], value);
+    return value >= before ? value - before : value;
+  }
+
   void take(const ModelState& model) {
     for (const Value& value : gauges())
       for (const char* name : names_of(value))
@@ -123,7 +131,7 @@ struct Metrics::Impl {
       for (const char* name : names_of(value)) {
         auto& counter =
             prometheus::BuildCounter().Name(name).Help(value.help).Register(registry).Add({{"model_name", model.name}});
-        counter.Increment(std::max(0.0, value.of(model.stats) - counter.Value()));
+        counter.Increment(increase(name, model.name, value.of(model.stats)));
       }
   }
 };
