@@ -145,7 +145,7 @@ class KVASIR_API TraceReplay {
   std::optional<double> next_due() const;
   /// The index of a request that is due at `now`, which is under way from then on; each once.
   std::optional<size_t> take_due(double now);
-  /// Of a request under way, or one that others continue.
+  /// Requires: the request is under way, or others continue it.
   const std::vector<int>& prompt(size_t request) const;
   /// Tokens of a choice have come. True: this is where the client leaves; it is told once.
   bool see_tokens(size_t request, int choice, int tokens, double now);

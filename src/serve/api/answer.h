@@ -27,7 +27,7 @@ class RequestQueue {
   virtual const Model& model() const = 0;
 };
 
-/// What there is to tell of an answer when it is over.
+/// The figures of an answer that is over, for the log and the metrics.
 struct AnswerRecord {
   int status = 200;
   std::string error_code = {};
@@ -100,7 +100,7 @@ class Answer : public std::enable_shared_from_this<Answer> {
   std::vector<Choice> choices_;  // [prompts][n]
   size_t left_ = 0;              // choices without an end
   double started_ = 0, last_sent_ = 0;
-  bool streaming_ = false, ended_ = false, ping_ = false, tail_told_ = false;
+  bool streaming_ = false, ended_ = false, ping_ = false;
   std::optional<ApiError> stream_error_;
 };
 

@@ -29,7 +29,7 @@ class FakeExchange : public Exchange {
   void wake() override { ++woken; }
   void on_gone(std::function<void()> gone) override { leave = std::move(gone); }
 
-  /// What the client reads now: the objects of the events, in order.
+  /// The objects of the events that the client reads now, in order.
   std::vector<Json> read() {
     std::vector<Json> events;
     const StreamPart part = more();

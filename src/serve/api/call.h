@@ -14,7 +14,7 @@
 
 namespace kvasir::serve {
 
-/// What a call is of; a bit each, so that a field can belong to several.
+/// The kinds of calls. Each is a bit, so that a field can belong to several.
 enum Kind : unsigned { kChat = 1, kText = 2, kEmbeddings = 4, kAnyKind = 7 };
 
 /// A prompt as it is sent: a text, or its token ids.

@@ -29,6 +29,35 @@ std::string sentence(const Error& error, const std::string& field) {
   return text;
 }
 
+ApiError of_kind(Error::Kind kind) {
+  switch (kind) {
+    case Error::bad_argument:
+      return {.status = 400, .code = "invalid_value"};
+    case Error::too_long:
+      return {.status = 400, .code = "context_length_exceeded"};
+    case Error::unsupported:
+      return {.status = 400, .code = "unsupported_parameter"};
+    case Error::damaged:
+      return {.status = 400, .code = "invalid_json"};
+    case Error::not_found:
+      return {.status = 404, .code = "not_found"};
+    case Error::busy:
+      return {.status = 429, .code = "queue_full", .retry_after_s = 1};
+    case Error::no_room:
+      return {.status = 503, .code = "no_room", .retry_after_s = 1};
+    case Error::closing:
+      return {.status = 503, .code = "draining", .retry_after_s = 5};
+    case Error::timed_out:
+      return {.status = 504, .code = "deadline_exceeded"};
+    case Error::not_finite:
+      return {.status = 500, .code = "non_finite_logits"};
+    case Error::io:
+    case Error::internal:
+      break;
+  }
+  return {.status = 500, .code = "internal"};
+}
+
 const char* type_of(const ApiError& error) {
   if (error.status == 401) return "authentication_error";
   if (error.status == 404) return "not_found_error";
@@ -40,49 +69,9 @@ const char* type_of(const ApiError& error) {
 
 ApiError api_error(const Error& error) {
   const std::string field = field_of(error.where);
-  ApiError e{.message = sentence(error, field)};
-  const auto is = [&](int status, const char* code, std::optional<int> retry_after = {}) {
-    e.status = status;
-    e.code = code;
-    e.retry_after_s = retry_after;
-    if (status == 400) e.param = field;
-  };
-  switch (error.kind) {
-    case Error::bad_argument:
-      is(400, "invalid_value");
-      break;
-    case Error::too_long:
-      is(400, "context_length_exceeded");
-      break;
-    case Error::unsupported:
-      is(400, "unsupported_parameter");
-      break;
-    case Error::damaged:
-      is(400, "invalid_json");
-      break;
-    case Error::not_found:
-      is(404, "not_found");
-      break;
-    case Error::busy:
-      is(429, "queue_full", 1);
-      break;
-    case Error::no_room:
-      is(503, "no_room", 1);
-      break;
-    case Error::closing:
-      is(503, "draining", 5);
-      break;
-    case Error::timed_out:
-      is(504, "deadline_exceeded");
-      break;
-    case Error::not_finite:
-      is(500, "non_finite_logits");
-      break;
-    case Error::io:
-    case Error::internal:
-      is(500, "internal");
-      break;
-  }
+  ApiError e = of_kind(error.kind);
+  e.message = sentence(error, field);
+  if (e.status == 400) e.param = field;
   return e;
 }
 
@@ -116,6 +105,7 @@ HttpAnswer refusal(int status, const std::string& what) {
   const char* code = status == 408   ? "timeout"
                      : status == 413 ? "body_too_large"
                      : status == 431 ? "headers_too_large"
+                     : status == 501 ? "not_implemented"
                      : status >= 500 ? "internal"
                                      : "bad_request";
   return error_answer({.status = status, .code = code, .message = what});

@@ -12,7 +12,7 @@
 
 namespace kvasir::serve {
 
-/// What is the same in the answer and all its chunks.
+/// The members that an answer and all its chunks share.
 struct Envelope {
   std::string id;       ///< "chatcmpl-..."
   int64_t created = 0;  ///< seconds since 1970

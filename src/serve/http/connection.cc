@@ -213,7 +213,7 @@ void Connection::expires(double seconds) {
   late_ = false;
   deadline_.expires_after(to_duration(seconds));
   deadline_.async_wait([this, self = shared_from_this(), number = ++deadline_number_](error_code error) {
-    // What was waited for may have come after this was put in the loop's queue, where no cancel reaches it.
+    // The wait may have ended when this was in the loop's queue already, where no cancel reaches it.
     if (error || number != deadline_number_) return;
     late_ = true;
     error_code ignored;

@@ -35,8 +35,8 @@ struct HttpCall {
   std::vector<std::pair<std::string, std::string>> headers = {};
 };
 
-/// What comes of a call, told in the client's loop: the status, the body in pieces, and the end, once. After the end
-/// and after cancel(), nothing is told.
+/// Called in the client's loop with the status, the body in pieces, and once with the end. Nothing is called after the
+/// end or after cancel().
 struct HttpListener {
   std::function<void(int status)> on_head = {};
   std::function<void(std::string_view bytes)> on_body = {};
