@@ -1,6 +1,8 @@
 // The engine's thread, and its events' way to the thread of the sockets.
 #include "serve/host.h"
 
+#include <chrono>
+#include <semaphore>
 #include <utility>
 
 #include "base/clock.h"
@@ -42,12 +44,21 @@ void Host::close() {
   thread_.join();
 }
 
+// The next pass takes all cores for milliseconds. So that news is not written at its end, the engine's thread leaves
+// its core to the sockets' for a moment, and at most for kHandOver.
 void Host::run(const Post& post) {
+  constexpr auto kHandOver = std::chrono::milliseconds(1);
+  constexpr size_t kLittle = 4;
   scheduler_->run([&](std::span<RequestEvent> events) {
     if (quiet_) return;
     auto news = std::make_shared<std::vector<RequestEvent>>(std::make_move_iterator(events.begin()),
                                                             std::make_move_iterator(events.end()));
-    post([inbox = inbox_, news] { deliver(*inbox, *news); });
+    auto written = std::make_shared<std::binary_semaphore>(0);
+    post([inbox = inbox_, news, post, written] {
+      deliver(*inbox, *news);
+      post([written] { written->release(); });  // after the connections that were woken
+    });
+    if (events.size() <= kLittle) (void)written->try_acquire_for(kHandOver);
   });
   if (on_drained_ && !quiet_) post(on_drained_);
 }
