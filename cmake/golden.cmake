@@ -87,3 +87,11 @@ add_test(NAME regress.mutated_models COMMAND ${PYTHON3} ${PROJECT_SOURCE_DIR}/te
   --program $<TARGET_FILE:kvasir> --models ${tiny_models})
 set_tests_properties(regress.mutated_models PROPERTIES
   LABELS slow FIXTURES_REQUIRED tiny TIMEOUT 600 PROCESSORS 2 ENVIRONMENT "${golden_environment}")
+
+# Chat templates against python3-jinja2, and random programs; all templates where the folder of outside data is there.
+add_executable(jinja_cases ${PROJECT_SOURCE_DIR}/tests/support/jinja_cases.cc)
+target_include_directories(jinja_cases PRIVATE ${PROJECT_SOURCE_DIR}/src)
+target_link_libraries(jinja_cases PRIVATE kvasir_lib fmt::fmt nlohmann_json::nlohmann_json)
+add_test(NAME golden.templates COMMAND ${PYTHON3} ${golden_dir}/compare_templates.py --program $<TARGET_FILE:jinja_cases>
+  --edge)
+set_tests_properties(golden.templates PROPERTIES LABELS golden TIMEOUT 900 ENVIRONMENT "${golden_environment}")

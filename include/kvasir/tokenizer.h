@@ -28,6 +28,12 @@ struct Ignored {
 /// none is noted.
 KVASIR_API std::string note_of(std::span<const Ignored> ignored);
 
+/// A part of a text, in bytes.
+struct TextSpan {
+  std::size_t begin = 0, end = 0;
+  bool operator==(const TextSpan&) const = default;
+};
+
 /// An immutable tokenizer. Every method is const and may be called from many threads at once.
 class KVASIR_API Tokenizer {
  public:
@@ -63,6 +69,11 @@ class KVASIR_API Tokenizer {
   /// its own byte token. A byte (in a vocabulary of characters: a character) without a token becomes the unknown token;
   /// where the file names none that is an error with the byte and its offset.
   Result<std::vector<int>> encode(std::string_view text, bool add_bos = true) const;
+
+  /// The same, but added tokens are not looked for in the parts `data`: what a user writes there stays text, even where
+  /// it spells a control token. The text is still one: words and merges cross the borders of the parts. Requires:
+  /// `data` ascending, apart, within the text.
+  Result<std::vector<int>> encode(std::string_view text, std::span<const TextSpan> data, bool add_bos = true) const;
 
   /// The bytes of `ids`, which may start or end inside a UTF-8 character. Tokens that `encode` recognises in a text are
   /// spelled out; control tokens that it does not (those of .model and tokenizer.bin) are empty. `ids` are a whole

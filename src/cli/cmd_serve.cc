@@ -20,7 +20,7 @@ struct Args {
   SchedulerOptions scheduler;
   serve::ServerOptions server;
   std::vector<std::string> models, aliases;
-  std::string chat_format = "none", metrics_names = "kvasir", api_keys, draft;
+  std::string chat_format = "auto", chat_template, metrics_names = "kvasir", api_keys, draft;
   int port = 8080, max_connections = 1024, queue_tokens = 1 << 20;
   bool quiet = false, check = false;
 };
@@ -47,6 +47,8 @@ Result<std::vector<serve::ServiceOptions::Model>> models_of(const Args& a) {
   for (size_t i = 0; i < paths.size(); ++i) {
     serve::HostOptions host{.model = paths[i], .open = a.model.options, .engine = engine, .scheduler = a.scheduler};
     host.scheduler.session = a.engine.session;
+    host.chat_format = a.chat_format;
+    host.chat_template = a.chat_template;
     KVASIR_TRY(host.open.weights, parse_weights_mode(a.model.weights));
     host.open.ram /= paths.size();
     host.open.kv_ram /= paths.size();
@@ -72,7 +74,6 @@ Result<serve::ServerOptions> server_options(const Args& a) {
   if (!a.api_keys.empty()) {
     KVASIR_TRY(o.service.keys, serve::Keys::read(a.api_keys));
   }
-  o.service.chat_plain = a.chat_format == "plain";
   o.service.vllm_names = a.metrics_names == "vllm";
   o.service.local_only = is_loopback(o.http.host);
   if (!a.quiet) o.service.log = [](const std::string& line) { fmt::print(stderr, "{}\n", printable(line)); };
@@ -116,6 +117,7 @@ Json described(const serve::ServerOptions& o, const Args& a) {
           {"host", o.http.host},
           {"port", a.port},
           {"chat_format", a.chat_format},
+          {"chat_template", a.chat_template},
           {"metrics_names", a.metrics_names},
           {"keys", o.service.keys.required()},
           {"shared_cache", o.service.shared_cache},
@@ -191,6 +193,7 @@ void add(Flags& flags, Run* run_command) {
   add_models(flags, *a);
   add_http(flags, *a);
   flags.bind(flag::kChatFormat, &a->chat_format);
+  flags.bind(flag::kChatTemplate, &a->chat_template);
   flags.bind(flag::kStrictModel, &a->server.service.strict_model);
   flags.bind(flag::kStrictFields, &a->server.service.strict_fields);
   add_scheduling(flags, *a);

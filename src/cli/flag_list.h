@@ -421,10 +421,13 @@ inline constexpr Flag kHost{.names = "--host", .help = "the address to listen at
 inline constexpr Flag kPort{
     .names = "--port", .help = "its port; 0: a free one", .kind = Kind::integer, .high = 65535, .unit = "is no port"};
 inline constexpr Flag kChatFormat{.names = "--chat-format",
-                                  .help = "how messages become a prompt; without it, chat is refused",
+                                  .help = "how messages become a prompt; auto: by the model's template",
                                   .kind = Kind::name,
                                   .unit = "a chat format",
                                   .choices = chat_format_choices};
+inline constexpr Flag kChatTemplate{.names = "--chat-template",
+                                    .help = "a file of Jinja in place of the model's own chat template",
+                                    .kind = Kind::input};
 inline constexpr Flag kServePrefixRam{
     .names = "--prefix-ram", .help = "bytes of KV kept of texts for others that begin like them", .kind = Kind::size};
 inline constexpr Flag kServeSequences{.names = "--max-sequences",
@@ -569,6 +572,13 @@ inline constexpr Flag kDecodeIds{.names = "--ids",
                                  .kind = Kind::integers,
                                  .high = kMost,
                                  .unit = "is no token id"};
+inline constexpr Flag kTalk{.names = "TALK",
+                            .help = "[MODEL] TALK.json: a model, unless --chat-template is all, and the talk",
+                            .kind = Kind::texts,
+                            .required = true};
+inline constexpr Flag kAdapt{.names = "--adapt",
+                             .help = "bring the talk into the form that templates are written for, as the server does",
+                             .kind = Kind::toggle};
 inline constexpr Flag kInspectModel{.names = "MODEL,-m,--model", .help = "a model, or a .safetensors file"};
 
 }  // namespace flag

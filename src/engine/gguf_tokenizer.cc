@@ -174,8 +174,11 @@ Result<std::vector<Ignored>> unused_tokenizer_keys(const GgufMetadata& metadata)
     const std::string_view text = name;
     if (text.starts_with(kGgml)) {
       KVASIR_CHECK(consider(text.substr(kGgml.size()), value, ignored));
+    } else if (text == "tokenizer.chat_template" || text == "tokenizer.chat_template.default" ||
+               text == "tokenizer.chat_template.tool_use") {
+      // src/chat reads these
     } else if (text.starts_with("tokenizer.chat_template")) {
-      ignored.push_back({std::string(text), "prompts are taken as they are", false});
+      ignored.push_back({std::string(text), "a chat template of another name", false});
     } else if (text == "tokenizer.huggingface.json" || text == "tokenizer.rwkv.world") {
       ignored.push_back({std::string(text), "tokenizer.ggml says it", false});
     } else if (text.starts_with(kAll)) {

@@ -18,7 +18,7 @@ namespace kvasir {
 namespace {
 
 constexpr uint64_t kMaxHeaderBytes = 100'000'000;  // the reference implementation's own limit
-constexpr size_t kMaxRank = 32;
+constexpr size_t kMostAxes = 32;
 constexpr std::string_view kMetadata = "__metadata__";
 
 struct RawTensor {
@@ -29,7 +29,7 @@ struct RawTensor {
 };
 
 /// Accepts { "__metadata__": {string: string}, name: {"dtype": s, "shape": [n...], "data_offsets": [n, n]}, ... }.
-class HeaderReader final : public nlohmann::json_sax<nlohmann::json> {
+class SafetensorsReader final : public nlohmann::json_sax<nlohmann::json> {
  public:
   bool null() override { return unexpected("null"); }
   bool boolean(bool) override { return unexpected("a boolean"); }
@@ -47,7 +47,7 @@ class HeaderReader final : public nlohmann::json_sax<nlohmann::json> {
       return true;
     }
     const bool fits = value <= static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
-    if (state_ != State::kShape || !fits || tensor_.shape.size() == kMaxRank)
+    if (state_ != State::kShape || !fits || tensor_.shape.size() == kMostAxes)
       return unexpected(fmt::format("{}", value));
     tensor_.shape.push_back(static_cast<int64_t>(value));
     return true;
@@ -226,7 +226,7 @@ Result<std::string_view> header_text(std::span<const std::byte> file, const std:
 
 Result<std::vector<TensorInfo>> parse_header(std::span<const std::byte> file, const std::string& where) {
   KVASIR_TRY(const std::string_view text, header_text(file, where));
-  HeaderReader reader;
+  SafetensorsReader reader;
   if (!feed_strict_json(text, reader)) return fail(Error::damaged, reader.error, where);
   const uint64_t data_start = sizeof(uint64_t) + text.size();
   std::vector<TensorInfo> tensors;

@@ -23,12 +23,32 @@ Result<std::shared_ptr<const Model>> open_model(const HostOptions& options) {
   return Model::open(options.model, read);
 }
 
+// A model whose own template cannot be used answers all but chats.
+Result<ChatFormat> open_chat(const HostOptions& options) {
+  ChatFormat format;
+  if (options.chat_format == "plain") {
+    format.is_plain = true;
+  } else if (options.chat_format == "none") {
+    format.why_none = "this server was started without a chat format";
+  } else {
+    auto made = ChatTemplate::of_model(options.model, options.chat_template);
+    if (made)
+      format.chat_template = std::move(*made);
+    else if (!options.chat_template.empty())
+      return tl::unexpected(std::move(made).error());
+    else
+      format.why_none = made.error().message();
+  }
+  return format;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Host>> Host::open(const HostOptions& options, Post post) {
   KVASIR_TRY(auto model, open_model(options));
   std::unique_ptr<Host> host(new Host);
   KVASIR_TRY(host->fingerprint_, model->fingerprint());
+  KVASIR_TRY(host->chat_, open_chat(options));
   KVASIR_TRY(host->engine_, Engine::create(std::move(model), options.engine));
   KVASIR_TRY(host->scheduler_, Scheduler::create(*host->engine_, options.scheduler));
   host->thread_ = std::thread([h = host.get(), post = std::move(post)] { h->run(post); });

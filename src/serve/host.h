@@ -11,6 +11,7 @@
 #include <kvasir/scheduler.h>
 
 #include "serve/api/answer.h"
+#include "serve/api/prompts.h"
 
 namespace kvasir::serve {
 
@@ -19,6 +20,8 @@ struct HostOptions {
   ModelOptions open = {};
   EngineOptions engine = {};
   SchedulerOptions scheduler = {};
+  std::string chat_format = "auto";  ///< auto: the model's template, where it has one; plain; none
+  std::string chat_template = {};    ///< a file of Jinja in place of the model's
 };
 
 /// Used by the thread of the sockets, but for its opening. `post` brings tasks there, from any thread.
@@ -26,7 +29,7 @@ class Host : public RequestQueue {
  public:
   using Post = std::function<void(std::function<void()>)>;
   /// Reads the model's fingerprint too, which the first request would wait for. Errors: those of Model::open(),
-  /// Engine::create() and Scheduler::create().
+  /// Engine::create() and Scheduler::create(); a file of a chat template that cannot be used.
   static Result<std::unique_ptr<Host>> open(const HostOptions& options, Post post);
   ~Host() override;
 
@@ -37,6 +40,7 @@ class Host : public RequestQueue {
   const Engine& engine() const { return *engine_; }
   SchedulerStats stats() const { return scheduler_->stats(); }
   const std::string& fingerprint() const { return fingerprint_; }
+  const ChatFormat& chat() const { return chat_; }
 
   /// Takes nothing more; `on_drained` when what is under way has ended, or failed after `timeout_s`.
   void drain(double timeout_s, std::function<void()> on_drained);
@@ -65,6 +69,7 @@ class Host : public RequestQueue {
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<Scheduler> scheduler_;
   std::string fingerprint_;
+  ChatFormat chat_;
   std::shared_ptr<Inbox> inbox_ = std::make_shared<Inbox>();
   std::function<void()> on_drained_;
   std::atomic<bool> quiet_ = false;

@@ -78,6 +78,7 @@ const std::vector<Service::Entry>& Service::entries() {
       {"GET", "/v1/scheduler", &Service::scheduler},
       {"POST", "/tokenize", &Service::tokenize},
       {"POST", "/detokenize", &Service::detokenize},
+      {"POST", "/apply-template", &Service::apply_template},
       {"GET", "/props", &Service::props},
       {"GET", "/metrics", &Service::metrics},
       {"GET", "/health", &Service::health, true},

@@ -25,7 +25,6 @@ struct ServiceOptions {
   };
   std::vector<Model> models;      ///< the first is the one that unknown names mean
   double model_ttl_s = 0;         ///< a model that nobody asked for so long is put away; 0: never
-  bool chat_plain = false;        ///< messages become plain text (render_plain)
   bool strict_model = false;      ///< unknown names are refused
   bool strict_fields = false;     ///< unknown fields are refused
   bool shared_cache = false;      ///< what is kept for one key is used for another
@@ -106,6 +105,7 @@ class Service {
   // About the service.
   void tokenize(const Asked& asked);
   void detokenize(const Asked& asked);
+  void apply_template(const Asked& asked);
   void models(const Asked& asked);
   void model(const Asked& asked);
   void props(const Asked& asked);

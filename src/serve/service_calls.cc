@@ -155,10 +155,6 @@ void Service::call(const Asked& asked, Kind kind) {
   if (draining_)
     return answer(asked,
                   ApiError{.status = 503, .code = "draining", .message = "this server ends", .retry_after_s = 5});
-  if (kind == kChat && !o_.chat_plain)
-    return answer(asked, ApiError{.code = "no_chat_template",
-                                  .message = "this server was started without a chat format (try: /v1/completions)",
-                                  .param = "messages"});
   if (asked.caller->most > 0 && asked.caller->running >= asked.caller->most)
     return answer(asked, ApiError{.status = 429,
                                   .code = "too_many_requests",
@@ -175,13 +171,17 @@ void Service::call(const Asked& asked, Kind kind) {
 
 void Service::read(const Asked& asked, Kind kind, Loaded& model, const std::shared_ptr<Host>& host,
                    std::shared_ptr<const Json> body) {
+  if (kind == kChat && host->chat().is_none())
+    return answer(asked, ApiError{.code = "no_chat_template",
+                                  .message = host->chat().why_none + " (try: /v1/completions)",
+                                  .param = "messages"});
   worker_.post(
       [this, asked = Asked(asked), kind, &model, host = std::shared_ptr(host), body = std::move(body)]() mutable {
         auto call =
             std::make_shared<Result<Call>>(read_call(kind, *body, host->model().sampling_defaults(), o_.strict_fields));
         auto prompts = std::make_shared<std::vector<std::vector<int>>>();
         if (*call) {
-          if (auto ids = prompt_ids(&**call, host->model()))
+          if (auto ids = prompt_ids(&**call, host->model(), host->chat()))
             *prompts = std::move(*ids);
           else
             *call = tl::unexpected(std::move(ids).error());

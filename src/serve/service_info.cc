@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "serve/api/field_values.h"
+#include "serve/api/fields.h"
 #include "serve/api/prompts.h"
 #include "serve/service.h"
 
@@ -20,28 +21,38 @@ Error of_field(Error error, const char* field) {
 
 // llama-server's names: content, add_special, with_pieces; vLLM's: prompt or messages, add_special_tokens,
 // return_token_strs.
-Result<Json> tokens_json(const Json& body, const Host& host, bool chat_plain) {
+Result<ChatText> talk_text(const Json& body, const Host& host) {
+  KVASIR_TRY(const Call call, read_call(kChat, body, host.model().sampling_defaults(), false));
+  std::vector<std::string> stops;
+  return render_talk(call, host.chat(), &stops);
+}
+
+// llama-server's: messages to the text of their prompt.
+Result<Json> prompt_json(const Json& body, const Host& host) {
+  if (!body.is_object()) return fail(Error::bad_argument, "the body is no JSON object", "body");
+  KVASIR_TRY(const ChatText text, talk_text(body, host));
+  Json data = Json::array();
+  for (const TextSpan& span : text.data) data.push_back({span.begin, span.end});
+  return Json{{"prompt", text.text}, {"kvasir", {{"data", data}}}};
+}
+
+Result<Json> tokens_json(const Json& body, const Host& host) {
   if (!body.is_object()) return fail(Error::bad_argument, "the body is no JSON object", "body");
   const auto& tokenizer = host.model().tokenizer();
   if (tokenizer == nullptr) return fail(Error::unsupported, "this model came without a tokenizer", "content");
-  std::string text;
+  std::vector<int> ids;
   if (body.contains("messages")) {
-    if (!chat_plain) return fail(Error::unsupported, "this server knows no chat template of the model", "messages");
-    if (!body["messages"].is_array() || body["messages"].empty())
-      return fail(Error::bad_argument, "it is no list of messages", "messages");
-    std::vector<std::string> stops;
-    KVASIR_TRY(text,
-               render_plain(body["messages"], body.value("add_generation_prompt", Json(true)) == true, false, &stops));
+    KVASIR_TRY(const ChatText text, talk_text(body, host));
+    KVASIR_TRY(ids, talk_ids(text, host.chat(), *tokenizer));
   } else {
     const char* name = body.contains("prompt") ? "prompt" : "content";
-    auto given = as_string(body.value(name, Json()));
-    if (!given) return tl::unexpected(of_field(given.error(), name));
-    text = std::move(*given);
+    const auto text = as_string(body.value(name, Json()));
+    if (!text) return tl::unexpected(of_field(text.error(), name));
+    // llama-server adds none unless it is asked to, vLLM does.
+    const bool is_vllm = !body.contains("content");
+    const Json special = body.value(is_vllm ? "add_special_tokens" : "add_special", Json(is_vllm));
+    KVASIR_TRY(ids, tokenizer->encode(*text, special == true));
   }
-  // llama-server adds none unless it is asked to, vLLM does.
-  const bool is_vllm = !body.contains("content");
-  const Json special = body.value(is_vllm ? "add_special_tokens" : "add_special", Json(is_vllm));
-  KVASIR_TRY(const std::vector<int> ids, tokenizer->encode(text, special == true));
   Json tokens = Json::array(), texts = Json::array();
   const bool pieces = body.value("with_pieces", Json(false)) == true;
   for (const int id : ids) {
@@ -90,7 +101,18 @@ Json scheduler_json(const SchedulerStats& s) {
 void Service::tokenize(const Asked& asked) {
   with_body(asked, [this, asked](Loaded&, const std::shared_ptr<Host>& host, const std::shared_ptr<const Json>& body) {
     worker_.post([this, asked = Asked(asked), host = std::shared_ptr(host), body]() mutable {
-      auto json = std::make_shared<Result<Json>>(tokens_json(*body, *host, o_.chat_plain));
+      auto json = std::make_shared<Result<Json>>(tokens_json(*body, *host));
+      server_->post([this, asked = std::move(asked), host = std::move(host), json] {
+        *json ? answer(asked, **json) : answer(asked, api_error(json->error()));
+      });
+    });
+  });
+}
+
+void Service::apply_template(const Asked& asked) {
+  with_body(asked, [this, asked](Loaded&, const std::shared_ptr<Host>& host, const std::shared_ptr<const Json>& body) {
+    worker_.post([this, asked = Asked(asked), host = std::shared_ptr(host), body]() mutable {
+      auto json = std::make_shared<Result<Json>>(prompt_json(*body, *host));
       server_->post([this, asked = std::move(asked), host = std::move(host), json] {
         *json ? answer(asked, **json) : answer(asked, api_error(json->error()));
       });
@@ -145,8 +167,11 @@ void Service::props(const Asked& asked) {
                {"build_info", fmt::format("kvasir {} numerics {}", kVersion, kNumericsVersion)},
                {"total_slots", first.options.host.scheduler.max_sequences},
                {"chat_template", ""},
-               {"chat_format", o_.chat_plain ? Json("plain") : Json()}};
+               {"chat_format", Json()}};
   if (first.host != nullptr) {
+    const ChatFormat& chat = first.host->chat();
+    if (chat.chat_template != nullptr) json["chat_template"] = chat.chat_template->source();
+    if (!chat.is_none()) json["chat_format"] = chat.is_plain ? "plain" : "template";
     const SessionOptions& session = first.options.host.scheduler.session;
     json["default_generation_settings"] = {{"n_ctx", first.host->ctx()}};
     json["model_fingerprint"] = first.host->fingerprint();

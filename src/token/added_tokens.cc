@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <utf8proc.h>
 
+#include "token/text_spans.h"
 #include "token/utf8.h"
 
 namespace kvasir {
@@ -102,11 +103,20 @@ int AddedTokenFinder::entry_at(std::string_view text, std::size_t at, std::size_
   return found;
 }
 
-std::optional<AddedTokenFinder::Found> AddedTokenFinder::next(std::string_view text, std::size_t from) const {
+std::optional<AddedTokenFinder::Found> AddedTokenFinder::next(std::string_view text, std::size_t from,
+                                                              std::span<const TextSpan> data) const {
   if (tokens_.empty()) return std::nullopt;
+  auto span = span_after(data, from);
   for (std::size_t at = from; at < text.size(); ++at) {
+    if (span != data.end() && at >= span->begin) {
+      at = span->end - 1;
+      from = span->end;
+      ++span;
+      continue;
+    }
+    const std::string_view before_data = span != data.end() ? text.substr(0, span->begin) : text;
     std::size_t length = 0;
-    const int entry = entry_at(text, at, length);
+    const int entry = entry_at(before_data, at, length);
     if (entry < 0) continue;
     const Entry& token = tokens_[static_cast<std::size_t>(entry)];
     const std::size_t end = at + length;
@@ -114,7 +124,8 @@ std::optional<AddedTokenFinder::Found> AddedTokenFinder::next(std::string_view t
       at = end - 1;
       continue;
     }
-    return Found{token.lstrip ? space_start(text, from, at) : at, token.rstrip ? space_end(text, end) : end, token.id};
+    return Found{token.lstrip ? space_start(text, from, at) : at, token.rstrip ? space_end(before_data, end) : end,
+                 token.id};
   }
   return std::nullopt;
 }

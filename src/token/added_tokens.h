@@ -4,11 +4,13 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include <kvasir/result.h>
+#include <kvasir/tokenizer.h>
 #include <boost/unordered/unordered_flat_map.hpp>
 
 namespace kvasir {
@@ -34,18 +36,20 @@ class AddedTokenFinder {
     std::size_t end;
     int id;
   };
-  /// The leftmost, longest token at or after `from`. White space before `from` is never swallowed.
-  std::optional<Found> next(std::string_view text, std::size_t from) const;
+  /// The leftmost, longest token at or after `from` with no byte in `data`. White space before `from` and in `data` is
+  /// never swallowed.
+  std::optional<Found> next(std::string_view text, std::size_t from, std::span<const TextSpan> data = {}) const;
 
   /// The longest token that begins exactly at `at`, whatever stands around it.
   std::optional<Found> longest_at(std::string_view text, std::size_t at) const;
 
-  /// Appends the id of every token in the text to `out` and gives what lies between them to `rest`, which returns a
-  /// Result<void>, in order.
+  /// Appends the id of every token in the text, outside `data`, to `out` and gives what lies between them to `rest`,
+  /// which returns a Result<void>, in order.
   template <class Rest>
-  Result<void> split(std::string_view text, std::vector<int>& out, const Rest& rest) const {
+  Result<void> split(std::string_view text, std::span<const TextSpan> data, std::vector<int>& out,
+                     const Rest& rest) const {
     std::size_t done = 0;
-    while (const auto found = next(text, done)) {
+    while (const auto found = next(text, done, data)) {
       if (found->begin > done) KVASIR_CHECK(rest(text.substr(done, found->begin - done)));
       out.push_back(found->id);
       done = found->end;

@@ -10,6 +10,7 @@
 
 #include "token/byte_map.h"
 #include "token/normalize.h"
+#include "token/text_spans.h"
 #include "token/utf8.h"
 
 namespace kvasir {
@@ -26,9 +27,10 @@ class ByteLevelModel::Encoder {
  public:
   explicit Encoder(const ByteLevelModel& model) : model_(model), parts_(model.parts_), scratch_(model.pre_tokenizer_) {}
 
-  Result<std::vector<int>> run(std::string_view text) {
+  Result<std::vector<int>> run(std::string_view text, std::span<const TextSpan> data) {
     text_ = text;
-    KVASIR_CHECK(model_.added_.raw().split(text, out_, [this](std::string_view part) { return raw(part); }));
+    data_ = data;
+    KVASIR_CHECK(model_.added_.raw().split(text, data, out_, [this](std::string_view part) { return raw(part); }));
     return std::move(out_);
   }
 
@@ -51,11 +53,34 @@ class ByteLevelModel::Encoder {
   }
 
   Result<void> normalize(std::string_view text) {
+    const AddedTokenFinder& finder = model_.added_.normalized();
+    std::vector<TextSpan> data;
+    if (!data_.empty() && !finder.empty()) {
+      const auto begin = static_cast<std::size_t>(text.data() - text_.data());
+      data = spans_within(data_, begin, begin + text.size());
+    }
     if (parts_.nfc && !is_surely_nfc(text)) {
-      KVASIR_TRY(std::string normal, to_nfc(text));
+      KVASIR_TRY(std::string normal, normal_parts(text, &data));
       text = own(std::move(normal));
     }
-    return model_.added_.normalized().split(text, out_, [this](std::string_view part) { return words(part); });
+    return finder.split(text, data, out_, [this](std::string_view part) { return words(part); });
+  }
+
+  // In NFC; where `data` is apart from the rest, each by itself, so that it is known what of the result is data.
+  static Result<std::string> normal_parts(std::string_view text, std::vector<TextSpan>* data) {
+    if (data->empty()) return to_nfc(text);
+    std::string all;
+    Result<void> done;
+    *data = moved_spans(*data, text, [&](std::string_view part) -> std::size_t {
+      auto normal = to_nfc(part);
+      if (!normal)
+        done = tl::unexpected<Error>(normal.error());
+      else
+        all += *normal;
+      return normal ? normal->size() : 0;
+    });
+    KVASIR_CHECK(done);
+    return all;
   }
 
   Result<void> words(std::string_view text) {
@@ -131,6 +156,7 @@ class ByteLevelModel::Encoder {
   const ByteLevelParts& parts_;
   PreTokenizer::Scratch scratch_;
   std::string_view text_;
+  std::span<const TextSpan> data_;
   bool after_ill_formed_ = false;  // what comes next continues a text and does not start one
   std::deque<std::string> owned_;  // normalised text that the cache's keys point into
   boost::unordered_flat_map<std::string_view, Run> cache_;
@@ -157,8 +183,9 @@ Result<std::unique_ptr<const TokenModel>> ByteLevelModel::make(ByteLevelParts pa
   return std::unique_ptr<const TokenModel>(std::move(model));
 }
 
-Result<std::vector<int>> ByteLevelModel::encode(std::string_view text, bool add_bos) const {
-  KVASIR_TRY(std::vector<int> ids, Encoder(*this).run(text));
+Result<std::vector<int>> ByteLevelModel::encode(std::string_view text, std::span<const TextSpan> data,
+                                                bool add_bos) const {
+  KVASIR_TRY(std::vector<int> ids, Encoder(*this).run(text, data));
   if (add_bos) put_prefix(parts_.prefix, ids);
   return ids;
 }

@@ -26,7 +26,7 @@ class ByteLevelModel final : public TokenModel {
   /// Fails on a pattern that does not compile, or an added token that cannot be looked for.
   static Result<std::unique_ptr<const TokenModel>> make(ByteLevelParts parts);
 
-  Result<std::vector<int>> encode(std::string_view text, bool add_bos) const override;
+  Result<std::vector<int>> encode(std::string_view text, std::span<const TextSpan> data, bool add_bos) const override;
   std::string text(int id) const override;
   bool is_special(int id) const override;
   bool is_added(int id) const override { return added_.has(id); }

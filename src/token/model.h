@@ -3,11 +3,13 @@
 
 #include <algorithm>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include <kvasir/result.h>
+#include <kvasir/tokenizer.h>
 
 #include "token/vocabulary.h"
 
@@ -28,7 +30,9 @@ class TokenModel {
   virtual ~TokenModel() = default;
 
   /// Requires: at most kMaxTextBytes of text.
-  virtual Result<std::vector<int>> encode(std::string_view text, bool add_bos) const = 0;
+  /// `data`: where added tokens are not looked for.
+  virtual Result<std::vector<int>> encode(std::string_view text, std::span<const TextSpan> data,
+                                          bool add_bos) const = 0;
   /// The bytes of a token. Requires: vocabulary().has(id).
   virtual std::string text(int id) const = 0;
   virtual bool is_special(int id) const = 0;

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 #include <boost/unordered/unordered_flat_map.hpp>
 
+#include "token/text_spans.h"
 #include "token/utf8.h"
 
 namespace kvasir {
@@ -38,9 +39,10 @@ class SpmModel::Encoder {
  public:
   explicit Encoder(const SpmModel& model) : model_(model), parts_(model.parts_) {}
 
-  Result<std::vector<int>> run(std::string_view text) {
+  Result<std::vector<int>> run(std::string_view text, std::span<const TextSpan> data) {
     text_ = text;
-    KVASIR_CHECK(model_.added_.raw().split(text, out_, [this](std::string_view part) { return stretch(part); }));
+    data_ = data;
+    KVASIR_CHECK(model_.added_.raw().split(text, data, out_, [this](std::string_view part) { return stretch(part); }));
     return std::move(out_);
   }
 
@@ -49,11 +51,16 @@ class SpmModel::Encoder {
 
   Result<void> stretch(std::string_view raw) {
     const AddedTokenFinder& finder = model_.added_.normalized();
+    const auto begin = static_cast<std::size_t>(raw.data() - text_.data());
+    std::vector<TextSpan> data = spans_within(data_, begin, begin + raw.size());
     if (puts_space_first(parts_.space_before)) {
       normalize(raw, parts_.space_before == SpaceBefore::kEvery);
-      return finder.split(normal_, out_, [this](std::string_view part) { return words(part); });
+      data = moved_spans(data, raw, [this](std::string_view part) { return model_.normalized(part, false).size(); });
+      const std::size_t put = put_space_ && !raw.empty() ? model_.space().size() : 0;
+      for (TextSpan& span : data) span = {span.begin + put, span.end + put};
+      return finder.split(normal_, data, out_, [this](std::string_view part) { return words(part); });
     }
-    return finder.split(raw, out_, [this](std::string_view part) {
+    return finder.split(raw, data, out_, [this](std::string_view part) {
       const bool every = parts_.space_before == SpaceBefore::kEveryIfMissing;
       const bool missing = !part.starts_with(' ') && !part.starts_with(kSpaceMark);
       normalize(part, missing && (every || part.data() == text_.data()));
@@ -245,6 +252,7 @@ class SpmModel::Encoder {
   const SpmModel& model_;
   const SpmParts& parts_;
   std::string_view text_;
+  std::span<const TextSpan> data_;
   std::string_view raw_;  // the stretch that normal_ was made of
   bool put_space_ = false;
   std::string normal_;
@@ -314,8 +322,8 @@ int SpmModel::find_piece(std::string_view text) const {
   }
 }
 
-Result<std::vector<int>> SpmModel::encode(std::string_view text, bool add_bos) const {
-  KVASIR_TRY(std::vector<int> ids, Encoder(*this).run(text));
+Result<std::vector<int>> SpmModel::encode(std::string_view text, std::span<const TextSpan> data, bool add_bos) const {
+  KVASIR_TRY(std::vector<int> ids, Encoder(*this).run(text, data));
   if (add_bos) put_prefix(parts_.prefix, ids);
   return ids;
 }

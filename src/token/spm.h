@@ -55,7 +55,7 @@ class SpmModel final : public TokenModel {
   /// Fails on an added token that cannot be looked for. Requires: kinds, and scores unless empty, for every id.
   static Result<std::unique_ptr<const TokenModel>> make(SpmParts parts);
 
-  Result<std::vector<int>> encode(std::string_view text, bool add_bos) const override;
+  Result<std::vector<int>> encode(std::string_view text, std::span<const TextSpan> data, bool add_bos) const override;
   std::string text(int id) const override;
   bool is_special(int id) const override;
   bool is_added(int id) const override { return added_.has(id); }

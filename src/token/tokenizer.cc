@@ -90,11 +90,15 @@ Result<std::shared_ptr<const Tokenizer>> Tokenizer::from_sentencepiece(const std
 }
 
 Result<std::vector<int>> Tokenizer::encode(std::string_view text, bool add_bos) const {
+  return encode(text, {}, add_bos);
+}
+
+Result<std::vector<int>> Tokenizer::encode(std::string_view text, std::span<const TextSpan> data, bool add_bos) const {
   if (text.size() > kMaxTextBytes) {
     return fail(Error::too_long, fmt::format("a text of {} bytes is over {}", text.size(), kMaxTextBytes), "text",
                 "give it in parts");
   }
-  return guarded([&] { return impl_->model->encode(text, add_bos); });
+  return guarded([&] { return impl_->model->encode(text, data, add_bos); });
 }
 
 Result<std::string> Tokenizer::decode(std::span<const int> ids) const {

@@ -62,6 +62,10 @@ class SlowE2eFlags : public testing::Test {
   void SetUp() override {
     put(text(), slurp(KVASIR_SOURCE_DIR "/models/prompts.txt"));
     put(folder_ / "keys.txt", "ann key-1\n");
+    put(folder_ / "talk.json", R"({"messages": [{"role": "user", "content": [{"type": "text", "text": "a"}]}]})");
+    put(folder_ / "other.json", R"({"messages": [{"role": "user", "content": "b"}]})");
+    put(folder_ / "chat.jinja", "{{ messages[0].content }}");
+    put(folder_ / "other.jinja", "<{{ messages[0].content }}>");
     put(folder_ / "config.json", R"({"model_type": "llama", "vocab_size": 64, "hidden_size": 32, "num_hidden_layers": 2,
         "num_attention_heads": 4, "num_key_value_heads": 2, "intermediate_size": 48, "max_position_embeddings": 256,
         "rms_norm_eps": 1e-5})");
@@ -101,6 +105,8 @@ class SlowE2eFlags : public testing::Test {
       return {{{"MODEL", path("tiny")}, {"OUT", path("out.gguf")}}, {{"--type", "f16"}, {"--json", toggle}}};
     if (command == "synth") return {{{"SHAPE", "tiny"}, {"OUT", path("out")}}, {{"--json", toggle}}};
     if (command == "serve") return {tales, {{"--port", "0"}, {"--check", toggle}}};
+    if (command == "template")
+      return {{{"TALK", path("talk.json")}}, {{"--chat-template", path("chat.jinja")}, {"--json", toggle}}};
     if (command == "tokenize") return {{{"MODEL", "tales"}, {"TEXT", "Once upon"}}, {{"--json", toggle}}};
     ADD_FAILURE() << "a command that this test does not know: " << command;
     return {};
@@ -386,6 +392,9 @@ std::map<std::string, Good> good_values(const std::string& text, const std::stri
       {"--force", {"\n", Shows::nothing}},
       {"--stdin", {"\n", Shows::differs, {}, {"TEXT"}}},
       {"--no-bos", {"\n", Shows::nothing}},  // tales has no such token
+      {"TALK", {keep(folder + "/other.json")}},
+      {"--chat-template", {keep(folder + "/other.jinja")}},
+      {"--adapt", {"\n"}},
   };
 }
 

@@ -30,10 +30,11 @@ struct Call {
   bool nothing = false;  ///< max_tokens is 0: the prompt is computed and kept
   bool stream = false, include_usage = false, usage_in_all = false;
   bool return_ids = false, base64 = false;
-  bool add_turn = true;   ///< kChat: the answer is a turn of its own
-  bool goes_on = false;   ///< kChat: the last message is not complete
-  int top_logprobs = 0;   ///< kChat, before it is known whether any are wanted
-  bool logprobs = false;  ///< kChat
+  bool add_turn = true;       ///< kChat: the answer is a turn of its own
+  bool goes_on = false;       ///< kChat: the last message is not complete
+  Json template_values = {};  ///< kChat: an object of what the template is told beside the talk, or null
+  int top_logprobs = 0;       ///< kChat, before it is known whether any are wanted
+  bool logprobs = false;      ///< kChat
   std::optional<int> best_of = {}, dimensions = {};
   std::vector<std::string> ignored = {};  ///< fields that changed nothing
 };

@@ -86,6 +86,16 @@ Result<void> read_prompts(const Json& value, Call* call) {
   return {};
 }
 
+// What the template is told elsewhere stays what it is.
+Result<void> read_template_values(const Json& value, Call* call) {
+  if (!value.is_object()) return fail(Error::bad_argument, shown(value) + " is no object", {}, "{}");
+  for (const char* name : {"messages", "tools", "add_generation_prompt", "continue_final_message"})
+    if (value.contains(name))
+      return fail(Error::bad_argument, fmt::format("\"{}\" is a field of its own", name), {}, "other variables");
+  for (const auto& [name, json] : value.items()) call->template_values[name] = json;
+  return {};
+}
+
 Result<void> read_messages(const Json& value, Call* call) {
   if (!value.is_array() || value.empty())
     return fail(Error::bad_argument, shown(value) + " is no list of messages", {}, "an array of at least one message");
@@ -321,8 +331,10 @@ void add_others(std::vector<Field>* all) {
                   only([](const Json& v) { return v == "none" || v == "auto"; }, "tools are not called yet")});
   refused("functions", kChat, "functions are not called");
   refused("function_call", kChat, "functions are not called");
-  refused("reasoning_effort", kChat, "there is no template that takes it");
-  refused("chat_template_kwargs", kChat, "there is no template that takes them");
+  all->push_back({"reasoning_effort", kChat, "string", "", "a variable of the chat template of that name",
+                  into([](Call* c, std::string v) { c->template_values["reasoning_effort"] = std::move(v); })});
+  all->push_back({"chat_template_kwargs", kChat, "object", "{}",
+                  "more variables of the chat template: `enable_thinking`", read_template_values});
   refused("grammar", kAnswers, "answers are not constrained yet");
   refused("json_schema", kAnswers, "answers are not constrained yet");
   refused("structured_outputs", kAnswers, "answers are not constrained yet");

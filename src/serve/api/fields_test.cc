@@ -164,6 +164,44 @@ TEST(ServeFields, UnknownOnesAreNamedOrRefused) {
   EXPECT_TRUE(read(kText, R"({"prompt": "a", "user": "u", "x_new": null})", true));
 }
 
+// ---- talks by a template -------------------------------------------------------------------------------------------
+
+Result<ChatText> by_template(std::string_view jinja, const std::string& fields) {
+  const auto call = read(kChat, R"({"messages": [{"role": "user", "content": "hi"}], )" + fields + "}");
+  EXPECT_TRUE(call) << call.error().message();
+  ChatFormat format;
+  format.chat_template = *ChatTemplate::parse(jinja);
+  std::vector<std::string> stops;
+  auto text = render_talk(*call, format, &stops);
+  EXPECT_THAT(stops, ElementsAre());
+  return text;
+}
+
+TEST(ServeTemplate, ATalkAndWhatTheTemplateIsTold) {
+  constexpr const char* kTurns =
+      "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}"
+      "{% if add_generation_prompt %}<assistant>{% endif %}";
+  const auto text = by_template(kTurns, R"("n": 1)");
+  ASSERT_TRUE(text);
+  EXPECT_EQ(text->text, "<user>hi<assistant>");
+  EXPECT_THAT(text->data, ElementsAre(TextSpan{6, 8}));
+  EXPECT_EQ(by_template(kTurns, R"("add_generation_prompt": false)")->text, "<user>hi");
+  EXPECT_EQ(by_template("{{ enable_thinking }} {{ reasoning_effort }}",
+                        R"("chat_template_kwargs": {"enable_thinking": false}, "reasoning_effort": "low")")
+                ->text,
+            "False low");
+}
+
+TEST(ServeTemplate, ItsErrorsAreTheMessages) {
+  const Error raised = by_template("{{ raise_exception('no users') }}", R"("n": 1)").error();
+  EXPECT_EQ(raised.what, "no users");
+  EXPECT_EQ(raised.where, "messages");
+  const Error failed = by_template("\n{{ x.y }}", R"("n": 1)").error();
+  EXPECT_EQ(failed.what, "the chat template, line 2: 'x' is undefined");
+  EXPECT_EQ(failed.where, "messages");
+  EXPECT_FALSE(read(kChat, R"({"messages": [{}], "chat_template_kwargs": {"messages": []}})"));
+}
+
 // ---- messages -----------------------------------------------------------------------------------------------------
 
 Result<std::string> rendered(const std::string& messages, bool add_turn = true, bool goes_on = false) {

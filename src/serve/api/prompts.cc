@@ -78,23 +78,56 @@ Result<std::string> render_plain(const Json& messages, bool add_turn, bool goes_
   return text;
 }
 
-Result<std::vector<std::vector<int>>> prompt_ids(Call* call, const Model& model) {
-  if (call->kind == kChat) {
-    KVASIR_TRY(std::string text,
-               render_plain(call->messages, call->add_turn, call->goes_on, &call->request.options.stop));
-    call->prompts = {std::move(text)};
+Result<ChatText> render_talk(const Call& call, const ChatFormat& format, std::vector<std::string>* stops) {
+  if (format.is_none()) return fail(Error::unsupported, format.why_none, "messages");
+  if (format.chat_template == nullptr) {
+    KVASIR_TRY(std::string text, render_plain(call.messages, call.add_turn, call.goes_on, stops));
+    return ChatText{std::move(text), {}};
   }
+  Json talk = call.template_values.is_null() ? Json::object() : call.template_values;
+  talk["messages"] = call.messages;
+  talk["add_generation_prompt"] = call.add_turn && !call.goes_on;
+  if (call.goes_on) talk["continue_final_message"] = true;
+  auto text = format.chat_template->render(to_text(talk));
+  if (text) return text;
+  Error error = std::move(text).error();
+  if (error.where != "raise_exception" && error.where != "continue_final_message")
+    error.what = fmt::format("the chat template, {}: {}", error.where, error.what);
+  error.where = error.where == "continue_final_message" ? error.where : "messages";
+  return tl::unexpected(std::move(error));
+}
+
+Result<std::vector<int>> talk_ids(const ChatText& text, const ChatFormat& format, const Tokenizer& tokenizer) {
+  if (format.chat_template == nullptr) return tokenizer.encode(text.text);
+  return tokenizer.encode(text.text, text.data, false);
+}
+
+Result<std::vector<std::vector<int>>> prompt_ids(Call* call, const Model& model, const ChatFormat& format) {
+  const auto& tokenizer = model.tokenizer();
+  const auto check = [&](const std::vector<int>& ids) -> Result<void> {
+    if (!ids.empty()) return {};
+    return fail(Error::bad_argument, "it has no tokens", call->kind == kEmbeddings ? "input" : "prompt");
+  };
+  const auto need_tokenizer = [&]() -> Result<void> {
+    if (tokenizer != nullptr) return {};
+    return fail(Error::unsupported, "this model came without a tokenizer", "prompt", "token ids");
+  };
   std::vector<std::vector<int>> all;
+  if (call->kind == kChat) {
+    KVASIR_CHECK(need_tokenizer());
+    KVASIR_TRY(const ChatText text, render_talk(*call, format, &call->request.options.stop));
+    KVASIR_TRY(all.emplace_back(), talk_ids(text, format, *tokenizer));
+    KVASIR_CHECK(check(all.back()));
+    return all;
+  }
   for (Prompt& prompt : call->prompts) {
     if (auto* ids = std::get_if<std::vector<int>>(&prompt)) {
       all.push_back(std::move(*ids));
     } else {
-      if (model.tokenizer() == nullptr)
-        return fail(Error::unsupported, "this model came without a tokenizer", "prompt", "token ids");
-      KVASIR_TRY(all.emplace_back(), model.tokenizer()->encode(std::get<std::string>(prompt)));
+      KVASIR_CHECK(need_tokenizer());
+      KVASIR_TRY(all.emplace_back(), tokenizer->encode(std::get<std::string>(prompt)));
     }
-    if (all.back().empty())
-      return fail(Error::bad_argument, "it has no tokens", call->kind == kEmbeddings ? "input" : "prompt");
+    KVASIR_CHECK(check(all.back()));
   }
   call->prompts.clear();
   return all;

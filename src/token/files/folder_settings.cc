@@ -30,7 +30,6 @@ struct Harmless {
 };
 // Keys of tokenizer_config.json that change no ids of one text.
 constexpr Harmless kHarmless[] = {
-    {"chat_template", "prompts are taken as they are"},
     {"model_max_length", "config.json says how long a context may be"},
     {"tokenizer_class", "the tokenizer's own file says what it is"},
     {"slow_tokenizer_class", "the tokenizer's own file says what it is"},
@@ -70,6 +69,7 @@ constexpr Harmless kHarmless[] = {
     {"backend", "the tokenizer's own file is read"},
     {"language", "not about ids"},
     {"added_tokens_decoder", ""},
+    {"chat_template", ""},
     {"add_bos_token", ""},
     {"add_eos_token", ""},
     {"add_prefix_space", ""},

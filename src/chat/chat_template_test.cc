@@ -1,0 +1,82 @@
+// A model's template: where it is found, what it is told, and talks as clients send them.
+#include <kvasir/chat.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include <gmock/gmock.h>
+
+namespace kvasir {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string text_of(const std::shared_ptr<const ChatTemplate>& made, std::string_view talk) {
+  const auto text = made->render(talk, {.now = 0});
+  return text ? text->text : "error: " + text.error().message();
+}
+
+std::string text_of(std::string_view jinja, std::string_view talk) {
+  const auto made = ChatTemplate::parse(jinja, {{"bos_token", "<s>"}});
+  return made ? text_of(*made, talk) : "error: " + made.error().message();
+}
+
+class ChatTemplateFiles : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = fs::path(testing::TempDir()) / ("chat_" + std::to_string(getpid()));
+    fs::create_directories(folder_);
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+  void put(const std::string& name, const std::string& text) { std::ofstream(folder_ / name) << text; }
+  std::string rendered(std::string_view talk = R"({"messages": []})") {
+    const auto made = ChatTemplate::of_model(folder_.string());
+    return made ? text_of(*made, talk) : made.error().message();
+  }
+  fs::path folder_;
+};
+
+TEST_F(ChatTemplateFiles, OfAFolder) {
+  EXPECT_EQ(ChatTemplate::of_model(folder_.string()).error().kind, Error::not_found);
+  put("tokenizer_config.json", R"({"chat_template": "{{ bos_token }}c", "bos_token": {"content": "<b>"}})");
+  EXPECT_EQ(rendered(), "<b>c");
+  put("tokenizer_config.json", R"({"chat_template": [{"name": "default", "template": "d"},
+                                                     {"name": "tool_use", "template": "t"}]})");
+  EXPECT_EQ(rendered(), "d");
+  EXPECT_EQ(rendered(R"({"messages": [], "tools": [{}]})"), "t");
+  EXPECT_EQ(rendered(R"({"messages": [], "tools": []})"), "d");
+  put("chat_template.jinja", "file");
+  EXPECT_EQ(rendered(), "file");
+  put("chat_template.jinja", "\n{% include 'x' %}");
+  EXPECT_THAT(rendered(), testing::HasSubstr("chat template, line 2: the tag 'include' is not supported"));
+}
+
+TEST(ChatTemplate, ATalkIsAdapted) {
+  EXPECT_EQ(text_of("{{ messages[0].content }}", R"({"messages": [{"role": "user",
+      "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}]})"),
+            "ab");
+  EXPECT_EQ(text_of("{% for p in messages[0].content %}<{{ p.text }}>{% endfor %}", R"({"messages": [{"role": "user",
+      "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}]})"),
+            "<a><b>");
+  const char* const calls = R"({"messages": [{"role": "assistant", "tool_calls": [
+      {"function": {"name": "f", "arguments": "{\"x\": 1}"}}]}]})";
+  EXPECT_EQ(text_of("{{ messages[0].tool_calls[0].function.arguments.x }}", calls), "1");
+  EXPECT_EQ(text_of("{{ messages[0].role }}", R"({"messages": [{"role": "developer"}]})"), "system");
+  EXPECT_EQ(text_of("{{ messages[0].role == 'developer' }}", R"({"messages": [{"role": "developer"}]})"), "True");
+  EXPECT_EQ(text_of("{{ x }}", "[]").substr(0, 6), "error:");
+}
+
+TEST(ChatTemplate, ALastMessageGoesOn) {
+  const char* const jinja = "{% for m in messages %}<{{ m.role }}>{{ m.content }}</>{% endfor %}";
+  EXPECT_EQ(text_of(jinja, R"({"continue_final_message": true, "messages": [{"role": "user", "content": "a"},
+                               {"role": "assistant", "content": "b "}]})"),
+            "<user>a</><assistant>b ");
+  EXPECT_EQ(text_of("{{ messages[0].content|trim }}</>", R"({"continue_final_message": true,
+                     "messages": [{"role": "assistant", "content": " b "}]})"),
+            "b");
+  EXPECT_THAT(text_of("x", R"({"continue_final_message": true, "messages": [{"role": "assistant", "content": "b"}]})"),
+              testing::HasSubstr("continue_final_message"));
+}
+
+}  // namespace
+}  // namespace kvasir

@@ -1,0 +1,103 @@
+// Jinja's filters and tests, by name. The tables are in filters.cc and tests.cc; one that is not there is refused when
+// the template is read.
+#pragma once
+
+#include <initializer_list>
+
+#include "chat/jinja/objects.h"
+
+namespace kvasir::jinja {
+
+struct FilterEntry {
+  const char* name;
+  std::initializer_list<const char*> parameters;
+  size_t required;
+  Result<Value> (*body)(Render&, const Value& of, const Given& given);
+  /// In place of body, for those that take any arguments.
+  Result<Value> (*with_any)(Render&, const Value& of, Arguments arguments) = nullptr;
+};
+
+struct TestEntry {
+  const char* name;
+  size_t parameters;
+  Result<bool> (*body)(Render&, const Value& of, const Given& given);
+};
+
+/// Null where there is none.
+const FilterEntry* find_filter(TextView name);
+const TestEntry* find_test(TextView name);
+
+Result<Value> apply_filter(Render& render, const FilterEntry& filter, const Value& of, Arguments arguments);
+Result<bool> apply_test(Render& render, const TestEntry& test, const Value& of, Arguments arguments);
+
+// ---- the filters: of texts in filters_text.cc, of lists in filters_list.cc, those that choose in filters_choose.cc
+
+#define KVASIR_FILTER(name) Result<Value> name(Render& render, const Value& of, const Given& given)
+KVASIR_FILTER(filter_abs);
+KVASIR_FILTER(filter_attr);
+KVASIR_FILTER(filter_batch);
+KVASIR_FILTER(filter_capitalize);
+KVASIR_FILTER(filter_center);
+KVASIR_FILTER(filter_default);
+KVASIR_FILTER(filter_dictsort);
+KVASIR_FILTER(filter_escape);
+KVASIR_FILTER(filter_first);
+KVASIR_FILTER(filter_float);
+KVASIR_FILTER(filter_forceescape);
+KVASIR_FILTER(filter_groupby);
+KVASIR_FILTER(filter_indent);
+KVASIR_FILTER(filter_int);
+KVASIR_FILTER(filter_items);
+KVASIR_FILTER(filter_join);
+KVASIR_FILTER(filter_last);
+KVASIR_FILTER(filter_length);
+KVASIR_FILTER(filter_list);
+KVASIR_FILTER(filter_lower);
+KVASIR_FILTER(filter_max);
+KVASIR_FILTER(filter_min);
+KVASIR_FILTER(filter_replace);
+KVASIR_FILTER(filter_reverse);
+KVASIR_FILTER(filter_round);
+KVASIR_FILTER(filter_safe);
+KVASIR_FILTER(filter_slice);
+KVASIR_FILTER(filter_sort);
+KVASIR_FILTER(filter_string);
+KVASIR_FILTER(filter_sum);
+KVASIR_FILTER(filter_title);
+KVASIR_FILTER(filter_tojson);
+KVASIR_FILTER(filter_trim);
+KVASIR_FILTER(filter_truncate);
+KVASIR_FILTER(filter_unique);
+KVASIR_FILTER(filter_upper);
+KVASIR_FILTER(filter_urlencode);
+KVASIR_FILTER(filter_wordcount);
+#undef KVASIR_FILTER
+Result<Value> filter_format(Render& render, const Value& of, Arguments arguments);
+Result<Value> filter_map(Render& render, const Value& of, Arguments arguments);
+Result<Value> filter_select(Render& render, const Value& of, Arguments arguments);
+Result<Value> filter_reject(Render& render, const Value& of, Arguments arguments);
+Result<Value> filter_selectattr(Render& render, const Value& of, Arguments arguments);
+Result<Value> filter_rejectattr(Render& render, const Value& of, Arguments arguments);
+
+// ---- what they share
+
+/// bool(given), false where it was not.
+Result<bool> flag(Render& render, const Value& given);
+/// A text with its marks: str() of what is none.
+Result<Value> soft_text(Render& render, const Value& of);
+
+/// "a.b.0" as the steps that lead from an item to what it is about; given none, the item itself.
+class AttributePath {
+ public:
+  static Result<AttributePath> of(Render& render, const Value& attribute);
+  /// `otherwise` in place of what is undefined, unless it is missing or None; ignore_case: texts in lower case.
+  Result<Value> get(Render& render, Value item, bool ignore_case = false, const Value& otherwise = {}) const;
+
+ private:
+  std::vector<Value> parts_;
+};
+
+/// A stable sort by keys. Errors: keys without an order.
+Result<void> sort_by_keys(Render& render, std::vector<std::pair<Value, Value>>* keyed, bool reverse);
+
+}  // namespace kvasir::jinja

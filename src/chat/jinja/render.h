@@ -1,0 +1,113 @@
+// One rendering: the frames of variables, what was spent of the limits, and how expressions come to values. Statements
+// are in statements.cc, expressions in evaluate.cc.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+#include "chat/jinja/ast.h"
+#include "chat/jinja/errors.h"
+
+namespace kvasir::jinja {
+
+/// The variables of a block while it runs. Macros keep theirs, and so it lives as long as the rendering.
+struct Frame : Cell {
+  Frame(const Scope* s, Frame* o) : scope(s), outer(o), slots(s->loads.size()) {}
+  const Scope* scope;
+  Frame* outer;
+  std::vector<Value> slots;
+
+  Value& at(Slot slot) {
+    Frame* frame = this;
+    while (frame->scope->level > slot.level) frame = frame->outer;
+    return frame->slots[static_cast<size_t>(slot.index)];
+  }
+};
+
+class Render {
+ public:
+  static constexpr size_t kMostSteps = 1'000'000;
+  static constexpr size_t kMostOutput = size_t{4} << 20;  ///< characters
+  static constexpr int kMostNested = 600;                 ///< evaluations inside one another
+  static constexpr int kMostCalls = 64;                   ///< macros and recursive loops inside one another
+
+  /// `context`: a dict of what the caller gives. `now`: seconds since the epoch, for strftime_now.
+  Render(Heap* heap, Value context, double now) : heap_(heap), context_(context), now_(now) {}
+
+  /// The text of a template.
+  Result<Text> run(const Block& body, const Scope& scope);
+
+  // ---- for what filters, methods and objects do
+
+  Heap& heap() { return *heap_; }
+  double now() const { return now_; }
+  /// Counts; fails beyond the limits.
+  Result<void> step(size_t count = 1);
+  /// A text or list of so many items more may be made.
+  Result<void> room(size_t count, size_t bytes_each = sizeof(char32_t));
+  Result<Value> call(const Value& callee, Arguments arguments);
+  Result<Value> call_macro(const Statement& macro, Frame* closure, Arguments arguments);
+  /// The text of a recursive loop over other items.
+  Result<Value> loop_again(const Statement& s, Frame* outer, const Value& iterable, int64_t depth);
+
+  /// Held while something goes down one level.
+  class Level {
+   public:
+    explicit Level(int* depth) : depth_(depth) { ++*depth_; }
+    Level(Level&& other) noexcept : depth_(std::exchange(other.depth_, nullptr)) {}
+    Level& operator=(Level&&) = delete;
+    ~Level() {
+      if (depth_ != nullptr) --*depth_;
+    }
+
+   private:
+    int* depth_;
+  };
+  Result<Level> enter();
+
+ private:
+  enum class Flow { on, leave, again };
+  using Out = Text;
+
+  // statements.cc
+  Result<Flow> run_block(const Block& body, Frame* frame, Out* out);
+  Result<Flow> run_statement(const Statement& s, Frame* frame, Out* out);
+  Result<Flow> run_if(const Statement& s, Frame* frame, Out* out);
+  Result<Flow> run_for(const Statement& s, Frame* frame, Out* out);
+  Result<void> run_loop(const Statement& s, Frame* frame, const Value& iterable, int64_t depth, Out* out, Flow* flow);
+  Result<Value> filtered(const Statement& s, Frame* frame, const Value& iterable);
+  Result<Flow> run_with(const Statement& s, Frame* frame, Out* out);
+  Result<Flow> run_captured(const Statement& s, Frame* frame, Out* out);
+  Result<void> run_call_block(const Statement& s, Frame* frame, Out* out);
+  Result<void> print(const Value& value, Out* out);
+  Result<void> print_text(const Value& value, Out* out);
+  Result<void> assign(const Expr& target, const Value& value, Frame* frame);
+  Result<void> bind_arguments(const Statement& macro, Frame* frame, Arguments arguments);
+  Frame* open(const Scope& scope, Frame* outer);
+  void load(Frame* frame);
+  Value look_up(TextView name);
+
+  // evaluate.cc
+  Result<Value> evaluate(const Expr& expr, Frame* frame);
+  Result<Value> evaluate_branch(const Expr& expr, Frame* frame);
+  Result<std::vector<Value>> evaluate_all(const std::vector<ExprPtr>& exprs, Frame* frame);
+  Result<Value> evaluate_dict(const Expr& expr, Frame* frame);
+  Result<Value> evaluate_compare(const Expr& expr, Frame* frame);
+  Result<Value> evaluate_math(const Expr& expr, Frame* frame);
+  Result<Value> evaluate_concat(const Expr& expr, Frame* frame);
+  Result<Value> evaluate_item(const Expr& expr, Frame* frame);
+  Result<Value> evaluate_call(const Expr& expr, Frame* frame, const Value* caller);
+  Result<Value> evaluate_filter(const Expr& expr, Frame* frame, const Value* of);
+  Result<Value> evaluate_test(const Expr& expr, Frame* frame);
+  Result<Arguments> evaluate_arguments(const CallArguments& arguments, Frame* frame);
+
+  Heap* heap_;
+  Value context_;
+  double now_;
+  size_t steps_ = 0;
+  int nested_ = 0;
+  int calls_ = 0;
+  std::optional<Error> late_error_;
+};
+
+}  // namespace kvasir::jinja

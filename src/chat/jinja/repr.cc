@@ -1,0 +1,170 @@
+// Python's texts of values.
+#include "chat/jinja/repr.h"
+
+#include <charconv>
+#include <cmath>
+
+#include "chat/jinja/objects.h"
+
+namespace kvasir::jinja {
+namespace {
+
+Text quoted(TextView text) {
+  const bool has_single = text.find(U'\'') != TextView::npos || text.find(U'\'' | kData) != TextView::npos;
+  const bool has_double = text.find(U'"') != TextView::npos || text.find(U'"' | kData) != TextView::npos;
+  const char32_t quote = has_single && !has_double ? '"' : '\'';
+  Text out(1, quote);
+  const auto add = [&](char32_t of, std::string_view ascii) {
+    for (const char c : ascii) out += marked_as(of, static_cast<unsigned char>(c));
+  };
+  for (const char32_t marked : text) {
+    const char32_t c = code(marked);
+    if (c == quote || c == '\\') add(marked, "\\");
+    if (c == '\n')
+      add(marked, "\\n");
+    else if (c == '\r')
+      add(marked, "\\r");
+    else if (c == '\t')
+      add(marked, "\\t");
+    else if (is_printable(c))
+      out += marked;
+    else if (c < 0x100)
+      add(marked, fmt::format("\\x{:02x}", static_cast<uint32_t>(c)));
+    else if (c < 0x10000)
+      add(marked, fmt::format("\\u{:04x}", static_cast<uint32_t>(c)));
+    else
+      add(marked, fmt::format("\\U{:08x}", static_cast<uint32_t>(c)));
+  }
+  return out + quote;
+}
+
+Result<void> add_items(Render& render, const std::vector<Value>& items, Text* out) {
+  for (size_t i = 0; i < items.size(); ++i) {
+    if (i > 0) *out += U", ";
+    KVASIR_TRY(const Text item, repr_of(render, items[i]));
+    *out += item;
+    KVASIR_CHECK(render.room(out->size()));
+  }
+  return {};
+}
+
+Result<Text> dict_repr(Render& render, const std::vector<std::pair<Value, Value>>& pairs) {
+  Text out = U"{";
+  for (const auto& [key, value] : pairs) {
+    if (out.size() > 1) out += U", ";
+    KVASIR_TRY(const Text left, repr_of(render, key));
+    KVASIR_TRY(const Text right, repr_of(render, value));
+    out += left + U": " + right;
+    KVASIR_CHECK(render.room(out.size()));
+  }
+  return out + U'}';
+}
+
+Result<Text> object_repr(Render& render, Object& object) {
+  if (auto* space = dynamic_cast<Namespace*>(&object)) {
+    KVASIR_TRY(const Text values, dict_repr(render, space->values));
+    return U"<Namespace " + values + U'>';
+  }
+  if (auto* loop = dynamic_cast<Loop*>(&object)) {
+    KVASIR_TRY(const int64_t count, loop->count(render));
+    return to_text(fmt::format("<LoopContext {}/{}>", loop->index0() + 1, count));
+  }
+  if (auto* view = dynamic_cast<DictView*>(&object)) {
+    KVASIR_TRY(const std::vector<Value> items, collect(render, Value::of_object(view)));
+    Text out = to_text(view->type_name()) + U"([";
+    KVASIR_CHECK(add_items(render, items, &out));
+    return out + U"])";
+  }
+  return to_text(object.shown());
+}
+
+}  // namespace
+
+Result<Text> repr_of(Render& render, const Value& value) {
+  KVASIR_CHECK(render.step());
+  KVASIR_TRY(const Render::Level level, render.enter());
+  switch (value.kind) {
+    case Kind::missing:
+    case Kind::undefined:
+      return Text(U"Undefined");
+    case Kind::none:
+      return Text(U"None");
+    case Kind::boolean:
+      return Text(value.boolean ? U"True" : U"False");
+    case Kind::integer:
+      return to_text(std::to_string(value.integer));
+    case Kind::real:
+      return to_text(real_text(value.real));
+    case Kind::text:
+      return value.is_safe ? U"Markup(" + quoted(value.text()) + U')' : quoted(value.text());
+    case Kind::list: {
+      Text out = U"[";
+      KVASIR_CHECK(add_items(render, value.items(), &out));
+      return out + U']';
+    }
+    case Kind::tuple: {
+      Text out = U"(";
+      KVASIR_CHECK(add_items(render, value.items(), &out));
+      return out + (value.items().size() == 1 ? U",)" : U")");
+    }
+    case Kind::dict:
+      return dict_repr(render, value.pairs());
+    case Kind::object:
+      return object_repr(render, *value.object);
+  }
+  return Text();
+}
+
+Result<Text> str_of(Render& render, const Value& value) {
+  if (value.is_text()) return Text(value.text());
+  if (value.is_undefined()) return Text();
+  return repr_of(render, value);
+}
+
+std::string real_text(double value) {
+  if (std::isnan(value)) return "nan";
+  if (std::isinf(value)) return std::string(value < 0 ? "-" : "") + "inf";
+  char buffer[64];
+  const auto end = std::to_chars(std::begin(buffer), std::end(buffer), value, std::chars_format::scientific).ptr;
+  const std::string_view shortest(buffer, static_cast<size_t>(end - buffer));
+  const size_t e = shortest.find('e');
+  const int exponent = std::stoi(std::string(shortest.substr(e + 1)));
+  if (exponent < -4 || exponent >= 16) return std::string(shortest);
+  std::string digits(shortest.substr(0, e));
+  const std::string sign = digits[0] == '-' ? "-" : "";
+  std::erase_if(digits, [](char c) { return c == '-' || c == '.'; });
+  if (exponent < 0) return sign + "0." + std::string(static_cast<size_t>(-exponent - 1), '0') + digits;
+  const auto whole = static_cast<size_t>(exponent) + 1;
+  if (digits.size() <= whole) return sign + digits + std::string(whole - digits.size(), '0') + ".0";
+  return sign + digits.substr(0, whole) + "." + digits.substr(whole);
+}
+
+Text escaped(TextView text) {
+  Text out;
+  for (const char32_t c : text) {
+    std::string_view as;
+    switch (code(c)) {
+      case '&':
+        as = "&amp;";
+        break;
+      case '<':
+        as = "&lt;";
+        break;
+      case '>':
+        as = "&gt;";
+        break;
+      case '\'':
+        as = "&#39;";
+        break;
+      case '"':
+        as = "&#34;";
+        break;
+      default:
+        out += c;
+    }
+    for (const char letter : as) out += marked_as(c, static_cast<unsigned char>(letter));
+  }
+  return out;
+}
+
+}  // namespace kvasir::jinja

@@ -1,0 +1,62 @@
+// kvasir template: a talk as the text that the model's chat template makes of it.
+#include <cstdio>
+
+#include <kvasir/chat.h>
+
+#include "cli/prompt_args.h"
+
+namespace kvasir::cli {
+namespace {
+
+struct Args {
+  std::vector<std::string> files;
+  std::string chat_template;
+  bool adapt = false, json = false;
+};
+
+Result<std::shared_ptr<const ChatTemplate>> open(const Args& a) {
+  if (a.files.size() == 2) return ChatTemplate::of_model(a.files[0], a.chat_template);
+  if (a.chat_template.empty())
+    return fail(Error::bad_argument, "there is no template", "TALK", "MODEL TALK.json, or --chat-template FILE");
+  KVASIR_TRY(const std::string jinja, read_text_file(a.chat_template));
+  auto made = ChatTemplate::parse(jinja);
+  if (!made) made.error().where = a.chat_template + ": " + made.error().where;
+  return made;
+}
+
+Result<int> run(const Args& a) {
+  if (a.files.size() > 2)
+    return fail(Error::bad_argument, std::to_string(a.files.size()) + " files", "TALK", "[MODEL] TALK.json");
+  KVASIR_TRY(const auto chat_template, open(a));
+  KVASIR_TRY(const std::string talk, read_text_file(a.files.back()));
+  KVASIR_TRY(const ChatText text, chat_template->render(talk, {.now = {}, .adapt = a.adapt}));
+  if (!a.json) {
+    std::fwrite(text.text.data(), 1, text.text.size(), stdout);
+    return kOk;
+  }
+  std::vector<std::vector<size_t>> data;
+  for (const TextSpan& span : text.data) data.push_back({span.begin, span.end});
+  print_json({{"text", text.text}, {"data", data}});
+  return kOk;
+}
+
+void add(Flags& flags, Run* run_command) {
+  auto a = std::make_shared<Args>();
+  flags.bind(flag::kTalk, &a->files);
+  flags.bind(flag::kChatTemplate, &a->chat_template);
+  flags.bind(flag::kAdapt, &a->adapt);
+  flags.bind(with_help(flag::kJson, "one JSON object on stdout: text, data (the bytes that come from the talk)"),
+             &a->json);
+  flags.footer(
+      "TALK.json holds messages, and what else the template knows: tools, bos_token, add_generation_prompt. -: stdin.\n"
+      "Examples:\n  kvasir template path/to/folder talk.json\n"
+      "  kvasir template --chat-template chat.jinja talk.json");
+  *run_command = [a] { return run(*a); };
+}
+
+}  // namespace
+
+extern const Command cmd_template;
+const Command cmd_template{"template", "a talk as the text that a chat template makes of it", add};
+
+}  // namespace kvasir::cli

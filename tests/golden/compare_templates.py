@@ -1,0 +1,232 @@
+#!/usr/bin/env python3
+"""Kvasir's Jinja interpreter against python3-jinja2: chat templates over made-up talks, and random programs.
+
+usage: compare_templates.py --program PATH/jinja_cases [--templates FOLDER] [--talks 200] [--programs 10000] [--edge]
+
+The program reads one JSON object a line, {"template", "context", "now"}, and writes one a line, {"output": text} or
+{"error": kind, "message": text, "line": number}. Both must render the same, or both must fail; what raise_exception
+says must be the same. Kvasir may refuse the constructs of REFUSED and integers of more than 64 bits ("limit").
+Without Jinja this prints a line that begins with "skipped: " and passes."""
+import argparse
+import collections
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+BATCH, SHOWN, SECONDS = 2000, 10, 120
+REFUSED = {'include', 'import', 'from', 'extends', 'block', 'autoescape', 'lipsum', 'pprint', 'urlize', 'wordwrap',
+           'xmlattr', 'striptags', 'filesizeformat', 'random',
+           'names'}  # of characters: "\\N{BULLET}"
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+TEMPLATES = pathlib.Path(os.environ.get('KVASIR_DATA', ROOT / '../shared/data')) / 'chat-templates'
+ADDRESS = re.compile(r' at 0x[0-9a-f]{6,}')
+
+try:
+    import jinja2
+except ImportError:
+    print('skipped: no jinja2 for this Python (try: apt-get install python3-jinja2, and run /usr/bin/python3)')
+    sys.exit(0)
+if jinja2.__version__ != '3.1.2':
+    print(f'skipped: jinja2 is {jinja2.__version__}, and the interpreter follows 3.1.2')
+    sys.exit(0)
+
+from jinja_oracle import ENVIRONMENT, render                     # noqa: E402 (they import jinja2)
+from jinja_programs import EDGE_CASES, programs                  # noqa: E402
+from jinja_talks import talks                                    # noqa: E402
+
+
+def now_of(number):
+    """A time for each case, from 1970 to 2037."""
+    return number * 48_271_007 % 2_114_380_800
+
+
+def answers_of(program, lines):
+    """The answers to the lines as far as they came, and why no more came."""
+    try:
+        done = subprocess.run([program], input='\n'.join(lines).encode() + b'\n', capture_output=True, timeout=SECONDS)
+        answers, why = done.stdout, f'status {done.returncode}: {done.stderr.decode(errors="replace")[-400:]}'
+    except subprocess.TimeoutExpired as error:
+        answers, why = error.stdout or b'', f'no answer within {SECONDS} s'
+    return [json.loads(line) for line in answers.decode().split('\n')[:-1]], why
+
+
+def ours(program, lines):
+    """What the program says to the lines; where it dies, "died" stands, and another one gets the lines behind."""
+    parsed = []
+    while len(parsed) < len(lines):
+        more, why = answers_of(program, lines[len(parsed):])
+        parsed += more
+        if len(parsed) < len(lines):
+            parsed.append({'error': 'died', 'message': why})
+    return parsed
+
+
+def is_refusal(message):
+    """Whether the message of an "unsupported" names something that may be refused."""
+    words = set(re.findall(r'\w+', message))
+    known = set(ENVIRONMENT.filters) | set(ENVIRONMENT.tests)
+    quoted = set(re.findall(r'[\'"`]([\w.]+)[\'"`]', message))
+    unknown = re.search(r'\b(filter|test)\b', message) and quoted and not quoted & known
+    return bool(words & REFUSED or unknown)
+
+
+def judge(mine, theirs):
+    """One of: same, agreed error, refused, limit, left out, DIFFERENT."""
+    if theirs.get('error') == 'limit' or ADDRESS.search(theirs.get('output', '')):
+        return 'left out'
+    kind = mine.get('error')
+    if kind == 'died':
+        return 'DIFFERENT'
+    if kind == 'unsupported':
+        if 'error' in theirs and theirs['error'] != 'raised':
+            return 'agreed error'
+        return 'refused' if is_refusal(mine.get('message', '')) else 'DIFFERENT'
+    if kind == 'limit' and 'error' not in theirs:
+        return 'limit' if '64' in mine.get('message', '') else 'DIFFERENT'
+    if kind is None or 'error' not in theirs:
+        return 'same' if mine.get('output') == theirs.get('output') and kind == theirs.get('error') else 'DIFFERENT'
+    raised = 'raised' in (kind, theirs['error'])
+    same = not raised or (kind == theirs['error'] and mine.get('message') == theirs['message'])
+    return 'agreed error' if same else 'DIFFERENT'
+
+
+def case_line(template, context, now):
+    return json.dumps({'template': template, 'context': context, 'now': now})
+
+
+def expected(line):
+    """The oracle's result for one line, from the very text that the program gets."""
+    case = json.loads(line)
+    return render(case['template'], case['context'], case['now'])
+
+
+def shrunk(program, template, context, now):
+    """As few lines of the template as still differ in the same way, and what is left of the context."""
+    lines, size = template.split('\n'), 2
+    renders = 'output' in render(template, context, now)
+    while size:
+        for at in range(len(lines) - size + 1):
+            fewer = lines[:at] + lines[at + size:]
+            line = case_line('\n'.join(fewer), context, now)
+            theirs = expected(line)
+            if ('output' in theirs) == renders and judge(ours(program, [line])[0], theirs) == 'DIFFERENT':
+                lines, size = fewer, 3
+                break
+        size -= 1
+    text = '\n'.join(lines)
+    return text, {name: value for name, value in context.items() if re.search(rf'\b{re.escape(name)}\b', text)}
+
+
+class Comparison:
+    """Cases of one kind: counts, and shows the first differences."""
+
+    def __init__(self, program, name, shrink):
+        self.program, self.name, self.shrink = program, name, shrink
+        self.counts, self.refusals = collections.Counter(), collections.Counter()
+        self.shown = self.total = 0
+
+    def batch(self, cases):
+        """`cases` are (label, template, context)."""
+        numbered = list(enumerate(cases, self.total))
+        lines = [case_line(template, context, now_of(number)) for number, (_, template, context) in numbered]
+        self.total += len(cases)
+        for (number, case), line, mine in zip(numbered, lines, ours(self.program, lines), strict=True):
+            theirs = expected(line)
+            verdict = judge(mine, theirs)
+            self.counts[verdict] += 1
+            if verdict in ('refused', 'limit'):
+                self.refusals[mine['message'][:60]] += 1
+            if verdict == 'DIFFERENT':
+                self.show(number, case, mine, theirs)
+
+    def show(self, number, case, mine, theirs):
+        self.shown += 1
+        if self.shown > SHOWN:
+            return
+        label, template, context = case
+        if self.shrink and mine.get('error') != 'died':
+            template, context = shrunk(self.program, template, context, now_of(number))
+            line = case_line(template, context, now_of(number))
+            mine, theirs = ours(self.program, [line])[0], expected(line)
+        print(f'--- {self.name} {number} {label} (now {now_of(number)})')
+        print(f'template  {template!r}' if self.shrink else f'template  {label}')
+        print(f'context   {json.dumps(context, ensure_ascii=False)[:600]}')
+        for who, result in (('Kvasir', mine), ('Jinja', theirs)):
+            print(f'{who:9} {clip(result, mine, theirs)}')
+
+    def finish(self):
+        """Prints the line of this kind; whether all agree."""
+        more = ''.join(f', {count} {verdict}' for verdict, count in self.counts.items()
+                       if verdict not in ('same', 'agreed error', 'DIFFERENT'))
+        print(f'{self.name}: {self.total} cases, {self.counts["same"]} render the same, '
+              f'{self.counts["agreed error"]} fail in both{more}, {self.counts["DIFFERENT"]} differ')
+        for message, count in self.refusals.most_common(20):
+            print(f'    {count} x {message}')
+        return not self.counts['DIFFERENT']
+
+
+def clip(result, mine, theirs):
+    """The result as one line; of long outputs, the part where they begin to differ."""
+    if 'output' not in result:
+        return json.dumps(result, ensure_ascii=False)[:400]
+    pair = [one.get('output', '') for one in (mine, theirs)]
+    same = next((at for at, (a, b) in enumerate(zip(*pair)) if a != b), min(map(len, pair)))
+    start = max(0, same - 60) if all('output' in one for one in (mine, theirs)) else 0
+    return ('... ' if start else '') + repr(result['output'][start:start + 300])
+
+
+def batches(cases):
+    """Lists of at most BATCH cases."""
+    batch = []
+    for case in cases:
+        batch.append(case)
+        if len(batch) == BATCH:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
+
+
+def compare(program, name, cases, shrink):
+    comparison = Comparison(program, name, shrink)
+    for batch in batches(cases):
+        comparison.batch(batch)
+    return comparison.finish()
+
+
+def compare_files(args):
+    """Every template of the folder over the same talks."""
+    files = sorted(args.templates.glob('*.jinja')) if args.templates else []
+    if not files:
+        print(f'skipped: no templates at {args.templates}')
+        return True
+    made, good = list(talks(args.seed, args.talks)), True
+    for file in files:
+        text = file.read_text(encoding='utf-8')
+        good &= compare(args.program, file.stem, ((file.name, text, talk) for talk in made), False)
+    return good
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument('--program', required=True, type=pathlib.Path)
+    parser.add_argument('--templates', type=pathlib.Path, default=TEMPLATES, help='a folder of *.jinja')
+    parser.add_argument('--talks', type=int, default=200)
+    parser.add_argument('--programs', type=int, default=100000 if os.environ.get('KVASIR_TEST_ALL') else 10000)
+    parser.add_argument('--seed', type=int, default=1)
+    parser.add_argument('--edge', action='store_true', help='the small programs by hand too')
+    args = parser.parse_args()
+    good = compare_files(args) if args.talks else True
+    if args.edge:
+        good &= compare(args.program, 'edge', (('', *case) for case in EDGE_CASES), True)
+    if args.programs:
+        cases = (('', *case) for case in programs(args.seed, args.programs))
+        good &= compare(args.program, 'programs', cases, True)
+    return 0 if good else 1
+
+
+if __name__ == '__main__':
+    sys.exit(main())
