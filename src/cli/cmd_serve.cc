@@ -40,6 +40,7 @@ Result<std::vector<serve::ServiceOptions::Model>> models_of(const Args& a) {
   EngineOptions engine = a.engine.engine;
   if (engine.prefix_ram == 0) engine.prefix_ram = std::min<size_t>(size_t{1} << 30, available_memory_bytes() / 4);
   const std::vector<std::string> paths = a.models.empty() ? std::vector<std::string>{"tales"} : a.models;
+  engine.prefix_ram /= paths.size();
   if (a.aliases.size() > paths.size())
     return fail(Error::bad_argument, fmt::format("{} names of {} models", a.aliases.size(), paths.size()), "--alias",
                 "one for each model");

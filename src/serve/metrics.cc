@@ -151,6 +151,11 @@ void Metrics::over(const std::string& model, const AnswerRecord& record) {
   if (record.status == 200 && !record.gone) Impl::observe(impl_->request, model, record.total_s);
 }
 
+void Metrics::put_away(const std::string& model, const SchedulerStats& last) {
+  impl_->take({model, last});
+  impl_->take({model, {}});
+}
+
 std::string Metrics::text(const std::vector<ModelState>& models, int connections) {
   impl_->connections->Set(connections);
   for (const ModelState& model : models) impl_->take(model);

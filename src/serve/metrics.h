@@ -21,6 +21,9 @@ class Metrics {
   void between_tokens(const std::string& model, double seconds);
   void over(const std::string& model, const AnswerRecord& record);
 
+  /// A model that is put away: its counters stay, what it held is gone.
+  void put_away(const std::string& model, const SchedulerStats& last);
+
   struct ModelState {
     std::string name;
     SchedulerStats stats;

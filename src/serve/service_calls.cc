@@ -92,6 +92,7 @@ void Service::put_away_idle() {
       if (model.host == nullptr) continue;
       if (model.host->under_way() > 0) model.used = now;
       if (now - model.used < o_.model_ttl_s) continue;
+      metrics_.put_away(model.options.name, model.host->stats());
       // Closing a model takes a while; answers that still hold it keep it.
       opener_.post([host = std::exchange(model.host, {})]() mutable { host.reset(); });
     }

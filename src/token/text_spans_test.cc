@@ -4,6 +4,7 @@
 #include <random>
 
 #include <gmock/gmock.h>
+#include <kvasir/model.h>
 
 #include "tests/support/random_text.h"
 #include "tests/support/test_files.h"
@@ -30,13 +31,14 @@ std::vector<std::shared_ptr<const Tokenizer>> vocabularies() {
   std::vector<std::shared_ptr<const Tokenizer>> all;
   const auto open = [&](const std::filesystem::path& path) {
     if (!std::filesystem::exists(path)) return;
-    auto made = Tokenizer::from_json(path);
+    auto made = open_tokenizer(path.string());
     EXPECT_TRUE(made) << made.error().message();
     if (made) all.push_back(std::move(*made));
   };
   open(std::filesystem::path(KVASIR_SOURCE_DIR) / "models/tales/tokenizer.json");
-  for (const char* name : {"gpt2", "mistral", "qwen3", "smollm2"})
-    open(token_test::data_folder() / "tokenizers" / name / "tokenizer.json");
+  for (const char* name : {"gpt2/tokenizer.json", "qwen3/tokenizer.json", "smollm2/tokenizer.json",
+                           "vectors/ggml-vocab-phi-3.gguf", "vectors/ggml-vocab-llama-spm.gguf"})
+    open(token_test::data_folder() / "tokenizers" / name);
   return all;
 }
 

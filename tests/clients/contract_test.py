@@ -3,7 +3,7 @@
 usage: contract_test.py --program build/kvasir [--models models] [CHECK ...]
 
 Each check is a function whose name begins with check_, in contract_*.py; those named on the command line run alone. The
-server answers with models/tales, on 127.0.0.1 only. Exits 0 or 1.
+server answers with the models that ship, on 127.0.0.1 only. Exits 0 or 1.
 """
 import argparse
 import os
@@ -12,6 +12,7 @@ import time
 
 import contract_answers
 import contract_life
+import contract_models
 import contract_refusals
 from serving import ROOT, Server, check, failures
 
@@ -33,7 +34,7 @@ def main():
     parser.add_argument('checks', nargs='*')
     a = parser.parse_args()
     bench = Bench(os.path.abspath(a.program), os.path.abspath(a.models))
-    checks = {name: run for part in (contract_answers, contract_refusals, contract_life)
+    checks = {name: run for part in (contract_answers, contract_refusals, contract_life, contract_models)
               for name, run in vars(part).items() if name.startswith('check_')}
     for name in a.checks or checks:
         begin = time.monotonic()

@@ -32,10 +32,10 @@ def wait_until(done, seconds=10.0):
 
 
 class Server:
-    """`kvasir serve tales` on a free port of 127.0.0.1; as a context it is gone at its end, whatever happened."""
+    """`kvasir serve` on a free port of 127.0.0.1; as a context it is gone at its end, whatever happened."""
 
-    def __init__(self, program, models, *flags, keys='', chat_format='plain'):
-        command = [program, 'serve', 'tales', '--port', '0', '--chat-format', chat_format, *flags]
+    def __init__(self, program, models, *flags, serve=('tales',), keys='', chat_format='plain'):
+        command = [program, 'serve', *serve, '--port', '0', '--chat-format', chat_format, *flags]
         self.log = tempfile.TemporaryFile()
         self.key_file = None
         if keys:
@@ -67,8 +67,9 @@ class Server:
         return f'http://127.0.0.1:{self.port}'
 
     def log_text(self):
-        self.log.seek(0)
-        return self.log.read().decode(errors='replace')
+        """All lines so far. The server writes at the place of the same open file, which this must not move."""
+        file = self.log.fileno()
+        return os.pread(file, os.fstat(file).st_size, 0).decode(errors='replace')
 
     def signal(self, number=signal.SIGTERM):
         self.process.send_signal(number)
