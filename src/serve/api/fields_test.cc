@@ -192,6 +192,18 @@ TEST(ServeTemplate, ATalkAndWhatTheTemplateIsTold) {
             "False low");
 }
 
+TEST(ServeTemplate, PlainTurnsTakeNoVariables) {
+  const auto where = [](const std::string& fields) {
+    const auto call = read(kChat, R"({"messages": [{"role": "user", "content": "hi"}], )" + fields + "}");
+    std::vector<std::string> stops;
+    const auto text = render_talk(*call, {.chat_template = {}, .is_plain = true, .why_none = {}}, &stops);
+    return text ? "none" : text.error().where;
+  };
+  EXPECT_EQ(where(R"("n": 1)"), "none");
+  EXPECT_EQ(where(R"("reasoning_effort": "low")"), "reasoning_effort");
+  EXPECT_EQ(where(R"("chat_template_kwargs": {"x": 1})"), "chat_template_kwargs");
+}
+
 TEST(ServeTemplate, ItsErrorsAreTheMessages) {
   const Error raised = by_template("{{ raise_exception('no users') }}", R"("n": 1)").error();
   EXPECT_EQ(raised.what, "no users");

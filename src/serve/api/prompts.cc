@@ -81,6 +81,9 @@ Result<std::string> render_plain(const Json& messages, bool add_turn, bool goes_
 Result<ChatText> render_talk(const Call& call, const ChatFormat& format, std::vector<std::string>* stops) {
   if (format.is_none()) return fail(Error::unsupported, format.why_none, "messages");
   if (format.chat_template == nullptr) {
+    if (!call.template_values.empty())
+      return fail(Error::unsupported, "there is no template that takes it",
+                  call.template_values.contains("reasoning_effort") ? "reasoning_effort" : "chat_template_kwargs");
     KVASIR_TRY(std::string text, render_plain(call.messages, call.add_turn, call.goes_on, stops));
     return ChatText{std::move(text), {}};
   }
