@@ -43,12 +43,25 @@ kvasir_library_properties(kvasir_lib)
 set_target_properties(kvasir_lib PROPERTIES OUTPUT_NAME kvasir EXPORT_NAME kvasir_static
   POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
 target_include_directories(kvasir_lib PUBLIC $<INSTALL_INTERFACE:include>)
-# Reading the standard headers is half of a file's compilation, so eight files share it. Files that each register one
-# thing of a kind use the same private names, and are compiled one by one.
-set_target_properties(kvasir_lib PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
-set(apart ${sources})
-list(FILTER apart INCLUDE REGEX "/(arch/families|engine/sampling|dtype|cache/layouts)/|/unused_[a-z]*\\.cc$")
-set_source_files_properties(${apart} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+# Reading the standard headers is half of a file's compilation, so up to eight files of a folder share it. Files that
+# each register one thing of a kind use the same private names, and are compiled one by one.
+set_target_properties(kvasir_lib PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+set(grouped ${sources})
+list(FILTER grouped EXCLUDE REGEX
+  "/(arch/families|engine/sampling|dtype|cache/layouts|chat/formats)/|/unused_[a-z]*\\.cc$|/math/kernels_")
+set(last_folder "")
+foreach(source ${grouped})
+  get_filename_component(folder ${source} DIRECTORY)
+  if(NOT folder STREQUAL last_folder)
+    set(count 0)
+    set(last_folder ${folder})
+  endif()
+  file(RELATIVE_PATH name ${PROJECT_SOURCE_DIR}/src ${folder})
+  string(REPLACE "/" "_" name ${name})
+  math(EXPR number "${count} / 8")
+  math(EXPR count "${count} + 1")
+  set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${name}_${number})
+endforeach()
 
 # Only what carries KVASIR_API is seen from outside; kvasir.map hides the templates of others that were compiled here.
 set(KVASIR_SHARED_DEFAULT ON)

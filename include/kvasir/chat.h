@@ -1,6 +1,5 @@
 // Chat templates: how a model wants a talk written. The Jinja that models' files carry, rendered to a text that knows
-// which of its parts a user wrote.
-// How answers are taken apart again (calls of tools, reasoning) is not here.
+// which of its parts a user wrote; and answers taken apart again into reasoning, text and calls of tools.
 #pragma once
 
 #include <memory>
@@ -33,6 +32,48 @@ struct ChatOptions {
   bool adapt = true;
 };
 
+/// A part of an answer, in the order in which the model wrote it.
+struct AnswerPart {
+  /// The text of a `call` is the tool's name; of `arguments`, more of them in the model's own bytes.
+  enum Kind { content, reasoning, call, arguments };
+  Kind kind = content;
+  std::string text = {};
+  int index = -1;  ///< of the last two kinds: which call, from 0
+};
+
+struct AnswerOptions {
+  std::vector<std::string> tools = {};  ///< names of the functions that may be called; empty: calls are text
+  bool one_call = false;                ///< calls after the first one are dropped
+};
+
+/// Takes one answer apart while it is written. Where the text is cut between two calls of push() changes no part, but
+/// for parts of one kind that follow each other. Used by one thread at a time.
+class KVASIR_API AnswerParser {
+ public:
+  /// `format`: how the model writes calls, a name of ChatTemplate::answer_format(). `in_reasoning`: the prompt has
+  /// begun the model's reasoning. Errors: a name that is not known.
+  static Result<AnswerParser> create(std::string_view format, AnswerOptions options = {}, bool in_reasoning = false);
+  AnswerParser(AnswerParser&&) noexcept;
+  AnswerParser& operator=(AnswerParser&&) noexcept;
+  ~AnswerParser();
+
+  /// The parts that became certain with `text`, perhaps none: what may be a mark of the format is held back.
+  std::vector<AnswerPart> push(std::string_view text);
+  /// What was held. The answer is over; a call that is not complete stays as it is.
+  std::vector<AnswerPart> finish();
+
+  bool reasons() const;        ///< the last text was reasoning
+  int calls() const;           ///< begun; with one_call, the dropped ones too
+  int complete_calls() const;  ///< of these
+  /// Letters and digits that ids of calls must have in this format; 0: any number.
+  std::size_t id_characters() const;
+
+ private:
+  struct Impl;
+  explicit AnswerParser(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
 /// A model's template. Immutable; every method may be called from many threads at once.
 class KVASIR_API ChatTemplate {
  public:
@@ -55,6 +96,14 @@ class KVASIR_API ChatTemplate {
 
   /// The Jinja that talks without tools are rendered by.
   const std::string& source() const;
+
+  /// How the model writes calls of tools, found by what its template writes: "hermes", "llama3", "mistral",
+  /// "deepseek", "gemma", "harmony"; "none" where it is none of these.
+  std::string_view answer_format() const;
+  /// Whether the template writes the tools that may be called into the prompt.
+  bool writes_tools() const;
+  /// For the answer to a talk that was rendered to `prompt`.
+  AnswerParser parser(const ChatText& prompt, AnswerOptions options = {}) const;
 
   ~ChatTemplate();
   struct Impl;  ///< the library's own

@@ -10,6 +10,7 @@
 
 #include "base/files.h"
 #include "chat/adapt.h"
+#include "chat/formats/call_format.h"
 #include "chat/jinja/template.h"
 #include "chat/sources.h"
 
@@ -32,8 +33,21 @@ bool walks_parts(const jinja::Template& jinja, const Json& variables) {
          rendered->text.find("'type'") == std::string::npos && rendered->text.find("\"type\"") == std::string::npos;
 }
 
+// Whether the tools of a talk are in its text: one of a strange name is looked for.
+bool puts_in_tools(const jinja::Template& jinja, const Json& variables) {
+  constexpr const char* kProbe = "a_name_that_no_template_has";
+  Json talk = variables;
+  talk["messages"] = Json::array({{{"role", "user"}, {"content", "a"}}});
+  const Json parameters = {{"type", "object"}, {"properties", Json::object()}};
+  const Json function = {{"name", kProbe}, {"description", "b"}, {"parameters", parameters}};
+  talk["tools"] = Json::array({{{"type", "function"}, {"function", function}}});
+  const auto rendered = jinja.render(talk, 0);
+  return rendered && rendered->text.find(kProbe) != std::string::npos;
+}
+
+constexpr std::string_view kSpace = " \t\n\r\f\v";
+
 std::string_view trimmed(std::string_view text, bool at_end) {
-  constexpr std::string_view kSpace = " \t\n\r\f\v";
   const size_t begin = text.find_first_not_of(kSpace);
   if (begin == std::string_view::npos) return {};
   text.remove_prefix(begin);
@@ -66,6 +80,8 @@ struct ChatTemplate::Impl {
     jinja::Template jinja;
     bool walks_parts;
     bool knows_developer;
+    bool writes_tools;
+    const CallFormat* format;
   };
   One plain;
   std::optional<One> for_tools;
@@ -74,8 +90,12 @@ struct ChatTemplate::Impl {
   static Result<One> read(std::string_view source, const Json& variables) {
     KVASIR_TRY(jinja::Template jinja, jinja::Template::parse(source));
     const bool parts = walks_parts(jinja, variables);
-    return One{std::string(source), std::move(jinja), parts, source.find("developer") != std::string_view::npos};
+    const bool tools = puts_in_tools(jinja, variables);
+    const bool developer = source.find("developer") != std::string_view::npos;
+    return One{std::string(source), std::move(jinja), parts, developer, tools, &call_format_of(source)};
   }
+
+  const One& tools() const { return for_tools ? *for_tools : plain; }
 
   static Result<std::shared_ptr<const ChatTemplate>> make(std::string_view source, const std::string* for_tools,
                                                           const Variables& texts) {
@@ -94,6 +114,16 @@ ChatTemplate::ChatTemplate(std::unique_ptr<const Impl> impl) : impl_(std::move(i
 ChatTemplate::~ChatTemplate() = default;
 
 const std::string& ChatTemplate::source() const { return impl_->plain.source; }
+
+std::string_view ChatTemplate::answer_format() const { return impl_->tools().format->name; }
+bool ChatTemplate::writes_tools() const { return impl_->tools().writes_tools; }
+
+AnswerParser ChatTemplate::parser(const ChatText& prompt, AnswerOptions options) const {
+  const CallFormat& format = *impl_->tools().format;
+  const std::string_view text = std::string_view(prompt.text).substr(0, prompt.text.find_last_not_of(kSpace) + 1);
+  const bool is_data = !prompt.data.empty() && prompt.data.back().end >= text.size();
+  return *AnswerParser::create(format.name, std::move(options), !is_data && text.ends_with(format.think.begin));
+}
 
 Result<std::shared_ptr<const ChatTemplate>> ChatTemplate::parse(std::string_view jinja, Variables variables) {
   return Impl::make(jinja, nullptr, variables);

@@ -13,13 +13,13 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-constexpr size_t kMostBytes = size_t{64} << 20;
+constexpr size_t kMostFileBytes = size_t{64} << 20;
 constexpr const char* kRoles[] = {"bos_token", "eos_token", "unk_token", "sep_token",
                                   "pad_token", "cls_token", "mask_token"};
 
 Result<Json> object_of(const fs::path& path) {
   if (!is_there(path)) return Json::object();
-  KVASIR_TRY(const std::string bytes, read_text_file(path, kMostBytes));
+  KVASIR_TRY(const std::string bytes, read_text_file(path, kMostFileBytes));
   Json json = Json::parse(bytes, nullptr, false);
   if (!json.is_object()) return fail(Error::damaged, "not a JSON object", path.string(), "fetch the file again");
   return json;
@@ -60,13 +60,13 @@ Result<ChatSources> of_folder(const fs::path& folder) {
     take_tokens(map, &sources);
   }
   if (const fs::path file = folder / "chat_template.jinja"; is_there(file)) {
-    KVASIR_TRY(sources.jinja, read_text_file(file, kMostBytes));
+    KVASIR_TRY(sources.jinja, read_text_file(file, kMostFileBytes));
   } else if (const fs::path json = folder / "chat_template.json"; is_there(json)) {
     KVASIR_TRY(const Json object, object_of(json));
     take_templates(object, &sources);
   }
   if (const fs::path file = folder / "additional_chat_templates" / "tool_use.jinja"; is_there(file)) {
-    KVASIR_TRY(sources.for_tools, read_text_file(file, kMostBytes));
+    KVASIR_TRY(sources.for_tools, read_text_file(file, kMostFileBytes));
   }
   return sources;
 }

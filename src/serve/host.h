@@ -34,7 +34,7 @@ class Host : public RequestQueue {
   ~Host() override;
 
   Result<RequestId> submit(Request request, Sink sink) override;
-  void cancel(RequestId id) override { scheduler_->cancel(id); }
+  void cancel(RequestId id, std::optional<int> choice = {}) override { scheduler_->cancel(id, choice); }
   int ctx() const override { return scheduler_->ctx(); }
   const Model& model() const override { return engine_->model(); }
   const Engine& engine() const { return *engine_; }

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "base/clock.h"
+#include "serve/api/format.h"
 
 namespace kvasir::serve {
 namespace {
@@ -73,6 +74,9 @@ const std::vector<Service::Entry>& Service::entries() {
       {"POST", "/v1/chat/completions", &Service::chat},
       {"POST", "/v1/completions", &Service::completions},
       {"POST", "/v1/embeddings", &Service::embeddings},
+      {"POST", "/v1/messages", &Service::chat, false, Dialect::messages},
+      {"POST", "/v1/messages/count_tokens", &Service::count_tokens, false, Dialect::messages},
+      {"POST", "/v1/responses", &Service::chat, false, Dialect::responses},
       {"GET", "/v1/models", &Service::models},
       {"GET", "/v1/models/", &Service::model},
       {"GET", "/v1/scheduler", &Service::scheduler},
@@ -116,6 +120,7 @@ void Service::handle(const std::shared_ptr<Exchange>& exchange) {
       if (reads || allowed == request.method) found = &entry;
     }
   const bool is_open = found != nullptr && found->open;
+  if (found != nullptr) asked.dialect = found->dialect;
   if (const auto error = refused(request, is_open, &asked.caller)) return answer(asked, *error);
   if (allowed.empty())
     return answer(asked, ApiError{.status = 404, .code = "unknown_url", .message = "nothing is at this path"});
@@ -175,7 +180,7 @@ void Service::answer(const Asked& asked, const ApiError& error) {
   const AnswerRecord record{.status = error.status, .error_code = error.code, .total_s = now_seconds() - asked.came};
   metrics_.over("", record);
   log(asked, "", record);
-  answer(asked, error_answer(error));
+  answer(asked, error_answer(error, asked.dialect));
 }
 
 void Service::answer(const Asked& asked, HttpAnswer answer) {

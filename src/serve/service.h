@@ -65,6 +65,7 @@ class Service {
     std::string id;
     std::vector<std::pair<std::string, std::string>> headers;
     double came = 0;
+    Dialect dialect = Dialect::openai;
     std::shared_ptr<void> place = {};  ///< among the requests of the key at a time; given up by the last copy
   };
   using Route = void (Service::*)(const Asked& asked);
@@ -73,6 +74,7 @@ class Service {
     const char* path;
     Route route;
     bool open = false;  ///< to everybody, without a key
+    Dialect dialect = Dialect::openai;
   };
   static const std::vector<Entry>& entries();
 
@@ -83,6 +85,8 @@ class Service {
   void preflight(const std::shared_ptr<Exchange>& exchange);
   void answer(const Asked& asked, HttpAnswer answer);
   void answer(const Asked& asked, const ApiError& error);
+  /// What `make` gives, computed by the worker.
+  void answer_later(const Asked& asked, std::function<Result<Json>(const Json& body, const Host& host)> make);
   void answer(const Asked& asked, const Json& json) { answer(asked, HttpAnswer{.body = to_text(json)}); }
   void log(const Asked& asked, const std::string& model, const AnswerRecord& record) const;
 
@@ -90,6 +94,7 @@ class Service {
   void chat(const Asked& asked) { call(asked, kChat); }
   void completions(const Asked& asked) { call(asked, kText); }
   void embeddings(const Asked& asked) { call(asked, kEmbeddings); }
+  void count_tokens(const Asked& asked);
   void call(const Asked& asked, Kind kind);
   void read(const Asked& asked, Kind kind, Loaded& model, const std::shared_ptr<Host>& host,
             std::shared_ptr<const Json> body);

@@ -11,7 +11,9 @@
 
 #include "base/clock.h"
 #include "serve/api/fields.h"
+#include "serve/api/format.h"
 #include "serve/api/prompts.h"
+#include "serve/api/translate.h"
 #include "serve/service.h"
 
 namespace kvasir::serve {
@@ -39,6 +41,24 @@ std::string system_fingerprint(const Host& host, const SessionOptions& session) 
   if (session.kv_type_v != session.kv_type_k) text += "-" + session.kv_type_v;
   if (session.window > 0) text += fmt::format(".w{}.s{}", session.window, session.sinks.value_or(kDefaultSinks));
   return text;
+}
+
+Result<Call> read_call_of(Dialect dialect, Kind kind, const Json& body, const SamplingParams& defaults, bool strict) {
+  if (dialect == Dialect::openai) return read_call(kind, body, defaults, strict);
+  KVASIR_TRY(Translated chat,
+             dialect == Dialect::messages ? translate_messages(body, false) : translate_responses(body));
+  KVASIR_TRY(Call call, read_call(kind, chat.body, defaults, strict));
+  call.dialect = dialect;
+  call.echo = std::move(chat.echo);
+  call.ignored.insert(call.ignored.end(), chat.ignored.begin(), chat.ignored.end());
+  if (call.request.choices > 1) return fail(Error::unsupported, "an answer has one choice here", "n", "1");
+  return call;
+}
+
+const char* id_prefix(const Call& call) {
+  if (call.dialect == Dialect::messages) return "msg_";
+  if (call.dialect == Dialect::responses) return "resp_";
+  return call.kind == kChat ? "chatcmpl-" : "cmpl-";
 }
 
 int64_t created_at(const Model& model) {
@@ -178,8 +198,8 @@ void Service::read(const Asked& asked, Kind kind, Loaded& model, const std::shar
                                   .param = "messages"});
   worker_.post(
       [this, asked = Asked(asked), kind, &model, host = std::shared_ptr(host), body = std::move(body)]() mutable {
-        auto call =
-            std::make_shared<Result<Call>>(read_call(kind, *body, host->model().sampling_defaults(), o_.strict_fields));
+        auto call = std::make_shared<Result<Call>>(
+            read_call_of(asked.dialect, kind, *body, host->model().sampling_defaults(), o_.strict_fields));
         auto prompts = std::make_shared<std::vector<std::vector<int>>>();
         if (*call) {
           if (auto ids = prompt_ids(&**call, host->model(), host->chat()))
@@ -211,7 +231,7 @@ void Service::start(const Asked& asked, Loaded& model, std::shared_ptr<Host> hos
   if (o_.max_output > 0) most = most < 0 ? o_.max_output : std::min(most, o_.max_output);
   const std::string name = model.options.name;
   AnswerOptions options{
-      .envelope = {.id = new_id(call.kind == kChat ? "chatcmpl-" : "cmpl-"),
+      .envelope = {.id = new_id(id_prefix(call)),
                    .created = std::time(nullptr),
                    .model = name,
                    .fingerprint = system_fingerprint(*host, model.options.host.scheduler.session)},

@@ -7,6 +7,7 @@
 #include "serve/api/field_values.h"
 #include "serve/api/fields.h"
 #include "serve/api/prompts.h"
+#include "serve/api/translate.h"
 #include "serve/service.h"
 
 namespace kvasir::serve {
@@ -64,6 +65,16 @@ Result<Json> tokens_json(const Json& body, const Host& host) {
   return json;
 }
 
+// Anthropic's: exactly what the prompt of this request has.
+Result<Json> count_json(const Json& body, const Host& host) {
+  const auto& tokenizer = host.model().tokenizer();
+  if (tokenizer == nullptr) return fail(Error::unsupported, "this model came without a tokenizer", "messages");
+  KVASIR_TRY(const Translated chat, translate_messages(body, true));
+  KVASIR_TRY(const ChatText text, talk_text(chat.body, host));
+  KVASIR_TRY(const std::vector<int> ids, talk_ids(text, host.chat(), *tokenizer));
+  return Json{{"input_tokens", ids.size()}};
+}
+
 Result<Json> text_json(const Json& body, const Host& host) {
   if (!body.is_object()) return fail(Error::bad_argument, "the body is no JSON object", "body");
   const auto& tokenizer = host.model().tokenizer();
@@ -98,10 +109,11 @@ Json scheduler_json(const SchedulerStats& s) {
 
 }  // namespace
 
-void Service::tokenize(const Asked& asked) {
-  with_body(asked, [this, asked](Loaded&, const std::shared_ptr<Host>& host, const std::shared_ptr<const Json>& body) {
-    worker_.post([this, asked = Asked(asked), host = std::shared_ptr(host), body]() mutable {
-      auto json = std::make_shared<Result<Json>>(tokens_json(*body, *host));
+void Service::answer_later(const Asked& asked, std::function<Result<Json>(const Json& body, const Host& host)> make) {
+  with_body(asked, [this, asked, make = std::move(make)](Loaded&, const std::shared_ptr<Host>& host,
+                                                         const std::shared_ptr<const Json>& body) {
+    worker_.post([this, asked = Asked(asked), host = std::shared_ptr(host), body, make]() mutable {
+      auto json = std::make_shared<Result<Json>>(make(*body, *host));
       server_->post([this, asked = std::move(asked), host = std::move(host), json] {
         *json ? answer(asked, **json) : answer(asked, api_error(json->error()));
       });
@@ -109,16 +121,9 @@ void Service::tokenize(const Asked& asked) {
   });
 }
 
-void Service::apply_template(const Asked& asked) {
-  with_body(asked, [this, asked](Loaded&, const std::shared_ptr<Host>& host, const std::shared_ptr<const Json>& body) {
-    worker_.post([this, asked = Asked(asked), host = std::shared_ptr(host), body]() mutable {
-      auto json = std::make_shared<Result<Json>>(prompt_json(*body, *host));
-      server_->post([this, asked = std::move(asked), host = std::move(host), json] {
-        *json ? answer(asked, **json) : answer(asked, api_error(json->error()));
-      });
-    });
-  });
-}
+void Service::tokenize(const Asked& asked) { answer_later(asked, tokens_json); }
+void Service::apply_template(const Asked& asked) { answer_later(asked, prompt_json); }
+void Service::count_tokens(const Asked& asked) { answer_later(asked, count_json); }
 
 void Service::detokenize(const Asked& asked) {
   with_body(asked, [this, asked](Loaded&, const std::shared_ptr<Host>& host, const std::shared_ptr<const Json>& body) {

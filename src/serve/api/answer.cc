@@ -6,19 +6,31 @@
 
 #include <fmt/format.h>
 
+#include "serve/api/format.h"
+
 namespace kvasir::serve {
 namespace {
 
 constexpr double kPing = 10;          // seconds of silence before a comment keeps the connection alive
 constexpr double kLongestQueue = 10;  // seconds before a stream's status is told though it still waits
 
-std::string event_text(const Json& json) { return "data: " + to_text(json) + "\n\n"; }
+// A slow reader gets the parts of one kind in one piece.
+void add_parts(std::vector<AnswerPart> parts, News* news) {
+  for (AnswerPart& part : parts) {
+    const bool is_more = !news->parts.empty() && news->parts.back().kind == part.kind && part.kind != AnswerPart::call;
+    if (is_more)
+      news->parts.back().text += part.text;
+    else
+      news->parts.push_back(std::move(part));
+  }
+}
 
 }  // namespace
 
 Answer::Answer(std::shared_ptr<Exchange> exchange, RequestQueue& queue, Call call, AnswerOptions options)
     : exchange_(std::move(exchange)), queue_(queue), call_(std::move(call)), o_(std::move(options)) {
   started_ = last_sent_ = o_.now();
+  writer_ = make_writer(call_);
 }
 
 void Answer::start(std::shared_ptr<Exchange> exchange, RequestQueue& queue, Call call,
@@ -38,11 +50,13 @@ void Answer::submit(std::vector<std::vector<int>> prompts) {
   asked_.resize(prompts.size());
   choices_.resize(prompts.size() * n);
   left_ = choices_.size();
+  prompts_ = prompts;
+  if (call_.make_parser)
+    for (Choice& choice : choices_) choice.parser = call_.make_parser();
   for (size_t p = 0; p < prompts.size(); ++p) {
     for (size_t i = 0; i < n; ++i) choices_[p * n + i].prompt = static_cast<int>(p);
     if (static_cast<int>(prompts[p].size()) > queue_.ctx())
       return fail_with(too_long(queue_.ctx(), static_cast<int>(prompts[p].size())));
-    asked_[p].ids = prompts[p];
     Request request = call_.request;
     request.prompt = std::move(prompts[p]);
     // The queue holds the sink until the request's last event, and the sink the answer.
@@ -59,14 +73,18 @@ void Answer::submit(std::vector<std::vector<int>> prompts) {
 
 // ---- events -------------------------------------------------------------------------------------------------------
 
+Choice& Answer::choice_at(size_t prompt, int index) {
+  return choices_[prompt * static_cast<size_t>(call_.request.choices) + static_cast<size_t>(index)];
+}
+
 void Answer::see(size_t prompt, RequestEvent& event) {
   if (ended_) return;
-  Choice& choice = choices_[prompt * static_cast<size_t>(call_.request.choices) + static_cast<size_t>(event.choice)];
+  Choice& choice = choice_at(prompt, event.choice);
   if (auto* admitted = std::get_if<Admitted>(&event.news)) {
     if (!asked_[prompt].admitted) asked_[prompt].admitted = std::move(*admitted);
     if (call_.stream) begin_stream();
   } else if (auto* tokens = std::get_if<Event>(&event.news)) {
-    see_tokens(&choice, *tokens);
+    see_tokens(prompt, event.choice, *tokens);
   } else if (auto* done = std::get_if<Finished>(&event.news)) {
     end_choice(prompt, &choice, std::move(*done));
   } else {
@@ -74,7 +92,8 @@ void Answer::see(size_t prompt, RequestEvent& event) {
   }
 }
 
-void Answer::see_tokens(Choice* choice, Event& event) {
+void Answer::see_tokens(size_t prompt, int index, Event& event) {
+  Choice* const choice = &choice_at(prompt, index);
   const double now = o_.now();
   if (o_.on_token && !event.ids.empty()) {
     const bool first = choice->generated == 0;
@@ -84,14 +103,31 @@ void Answer::see_tokens(Choice* choice, Event& event) {
   choice->generated += static_cast<int>(event.ids.size());
   if (call_.nothing) return;
   News& news = choice->news;
-  news.text += event.text;
+  if (call_.kind == kChat)
+    parse(prompt, index, event.ids.size(), event.text);
+  else
+    news.text += event.text;
   news.ids.insert(news.ids.end(), event.ids.begin(), event.ids.end());
   std::move(event.logprobs.begin(), event.logprobs.end(), std::back_inserter(news.logprobs));
   if (streaming_) exchange_->wake();
 }
 
+// Text into parts. Where one call is asked for, the first complete one ends the choice.
+void Answer::parse(size_t prompt, int index, size_t tokens, const std::string& text) {
+  Choice& choice = choice_at(prompt, index);
+  if (!choice.parser) {
+    if (!text.empty()) add_parts({{.text = text}}, &choice.news);
+    return;
+  }
+  if (choice.parser->reasons()) choice.reasoning += static_cast<int>(tokens);
+  const bool has_called = choice.parser->complete_calls() > 0;
+  add_parts(choice.parser->push(text), &choice.news);
+  if (call_.one_call && !has_called && choice.parser->complete_calls() > 0) queue_.cancel(asked_[prompt].id, index);
+}
+
 void Answer::end_choice(size_t prompt, Choice* choice, Finished&& done) {
   choice->done = std::move(done);
+  if (choice->parser) add_parts(choice->parser->finish(), &choice->news);
   if (call_.nothing) {
     choice->generated = 0;
     choice->done->generation.stop_reason = StopReason::length;
@@ -121,7 +157,7 @@ void Answer::fail_with(const ApiError& error) {
     exchange_->wake();
     return;
   }
-  HttpAnswer answer = error_answer(error);
+  HttpAnswer answer = error_answer(error, call_.dialect);
   answer.headers.insert(answer.headers.end(), o_.headers.begin(), o_.headers.end());
   exchange_->answer(std::move(answer));
   over(error.status, error.code);
@@ -146,11 +182,13 @@ void Answer::over(int status, const std::string& code) {
 
 Usage Answer::usage() const {
   Usage usage;
-  for (const Asked& asked : asked_) {
-    usage.prompt += static_cast<int>(asked.ids.size());
+  for (const auto& ids : prompts_) usage.prompt += static_cast<int>(ids.size());
+  for (const Asked& asked : asked_)
     if (asked.admitted) usage.cached += asked.admitted->reused;
+  for (const Choice& choice : choices_) {
+    usage.completion += choice.generated;
+    usage.reasoning += choice.reasoning;
   }
-  for (const Choice& choice : choices_) usage.completion += choice.generated;
   return usage;
 }
 
@@ -162,18 +200,15 @@ HttpAnswer Answer::head() const {
   return answer;
 }
 
-Json Answer::logprobs_of(const Choice& choice) const {
-  if (call_.request.options.logprobs < 0 || queue_.model().tokenizer() == nullptr) return {};
-  return logprobs_json(call_.kind, choice.news.logprobs, *queue_.model().tokenizer(), choice.offset);
-}
-
-// A token's place in the text does not depend on when its text was sent.
-size_t Answer::token_characters(const Choice& choice) const {
-  const auto& tokenizer = queue_.model().tokenizer();
-  size_t count = 0;
-  for (const TokenLogprob& one : choice.news.logprobs)
-    if (tokenizer != nullptr) count += characters(tokenizer->token_text(one.id));
-  return count;
+AnswerFacts Answer::facts() {
+  return {.call = call_,
+          .envelope = o_.envelope,
+          .model = queue_.model(),
+          .choices = choices_,
+          .prompts = prompts_,
+          .usage = usage(),
+          .timings = [this] { return timings_json(*choices_[0].done, choices_[0].generated); },
+          .own = [this] { return own_json(); }};
 }
 
 // Kvasir's own object: what the cache gave, and what makes the answer again.
@@ -197,7 +232,7 @@ Json Answer::own_json() const {
   }
   const Asked& first = asked_[0];
   const auto at = static_cast<size_t>(first.admitted ? first.admitted->reused : 0);
-  const auto rest = std::span(first.ids).subspan(std::min(at, first.ids.size()));
+  const auto rest = std::span(prompts_[0]).subspan(std::min(at, prompts_[0].size()));
   // The last token is computed though it is kept: that is no difference.
   if (first.admitted && !first.admitted->kept_ids.empty() && !rest.empty() && rest[0] != first.admitted->kept_ids[0] &&
       queue_.model().tokenizer() != nullptr) {
@@ -208,23 +243,6 @@ Json Answer::own_json() const {
   }
   if (!call_.ignored.empty()) own["ignored"] = call_.ignored;
   return own;
-}
-
-Json Answer::whole_json() const {
-  Json answer = envelope_json(call_.kind, o_.envelope, false);
-  Json list = Json::array();
-  for (size_t i = 0; i < choices_.size(); ++i) {
-    const Choice& c = choices_[i];
-    Json one = choice_json(call_.kind, static_cast<int>(i), c.news, logprobs_of(c), c.done->generation.stop_reason);
-    if (call_.return_ids) one["token_ids"] = c.news.ids;
-    if (call_.return_ids) one["prompt_token_ids"] = asked_[static_cast<size_t>(c.prompt)].ids;
-    list.push_back(std::move(one));
-  }
-  answer["choices"] = std::move(list);
-  answer["usage"] = usage_json(usage());
-  answer["timings"] = timings_json(*choices_[0].done, choices_[0].generated);
-  answer["kvasir"] = own_json();
-  return answer;
 }
 
 Json Answer::embeddings_json() const {
@@ -240,7 +258,7 @@ Json Answer::embeddings_json() const {
 
 void Answer::answer_whole() {
   HttpAnswer answer = head();
-  answer.body = to_text(call_.kind == kEmbeddings ? embeddings_json() : whole_json());
+  answer.body = to_text(call_.kind == kEmbeddings ? embeddings_json() : writer_->whole(facts()));
   exchange_->answer(std::move(answer));
   over(200, {});
 }
@@ -265,56 +283,18 @@ void Answer::ping_later() {
   });
 }
 
-std::string Answer::chunk(Json choices, bool last_of_choices) {
-  Json json = envelope_json(call_.kind, o_.envelope, true);
-  json["choices"] = std::move(choices);
-  if (call_.usage_in_all)
-    json["usage"] = usage_json(usage());
-  else if (call_.include_usage)
-    json["usage"] = nullptr;
-  if (last_of_choices) {
-    json["timings"] = timings_json(*choices_[0].done, choices_[0].generated);
-    json["kvasir"] = own_json();
-  }
-  return event_text(json);
-}
-
-void Answer::add_chunks(Choice* c, int index, std::string* out) {
-  if (!std::exchange(c->begun, true) && (call_.kind == kChat || call_.return_ids)) {
-    Json first = chunk_choice(call_.kind, index, true, {}, {}, {});
-    if (call_.return_ids) first["prompt_token_ids"] = asked_[static_cast<size_t>(c->prompt)].ids;
-    *out += chunk(Json::array({std::move(first)}), false);
-  }
-  if (!c->news.text.empty() || !c->news.ids.empty()) {
-    Json one = chunk_choice(call_.kind, index, false, c->news, logprobs_of(*c), {});
-    if (call_.return_ids) one["token_ids"] = c->news.ids;
-    *out += chunk(Json::array({std::move(one)}), false);
-    c->offset += token_characters(*c);
-    c->news = {};
-  }
-  if (!c->done || std::exchange(c->told, true)) return;
-  Json end = chunk_choice(call_.kind, index, false, {}, {}, c->done->generation.stop_reason);
-  const bool last = left_ == 0 && std::all_of(choices_.begin(), choices_.end(), [](const Choice& x) { return x.told; });
-  *out += chunk(Json::array({std::move(end)}), last);
-}
-
 StreamPart Answer::next() {
   StreamPart part;
   if (ended_) return {.last = true};
   if (std::exchange(ping_, false)) part.bytes = ": ping\n\n";
-  for (size_t i = 0; i < choices_.size(); ++i) add_chunks(&choices_[i], static_cast<int>(i), &part.bytes);
+  const AnswerFacts now = facts();
+  for (size_t i = 0; i < choices_.size(); ++i) part.bytes += writer_->news(now, i);
   if (stream_error_) {
-    part.bytes += event_text(error_json(*stream_error_));
+    part.bytes += writer_->error(*stream_error_);
     part.last = true;
     over(stream_error_->status, stream_error_->code);
   } else if (left_ == 0) {
-    if (call_.include_usage) {
-      Json json = envelope_json(call_.kind, o_.envelope, true);
-      json["choices"] = Json::array();
-      json["usage"] = usage_json(usage());
-      part.bytes += event_text(json);
-    }
-    part.bytes += "data: [DONE]\n\n";
+    part.bytes += writer_->end(now);
     part.last = true;
     over(200, {});
   }

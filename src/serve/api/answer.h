@@ -11,7 +11,7 @@
 #include <kvasir/scheduler.h>
 
 #include "serve/api/errors.h"
-#include "serve/api/format.h"
+#include "serve/api/writer.h"
 #include "serve/http/http_server.h"
 
 namespace kvasir::serve {
@@ -22,7 +22,7 @@ class RequestQueue {
   using Sink = std::function<void(RequestEvent& event)>;
   virtual ~RequestQueue() = default;
   virtual Result<RequestId> submit(Request request, Sink sink) = 0;
-  virtual void cancel(RequestId id) = 0;
+  virtual void cancel(RequestId id, std::optional<int> choice = {}) = 0;
   virtual int ctx() const = 0;
   virtual const Model& model() const = 0;
 };
@@ -54,26 +54,18 @@ class Answer : public std::enable_shared_from_this<Answer> {
                     std::vector<std::vector<int>> prompts, AnswerOptions options);
 
  private:
-  struct Choice {
-    int prompt = 0;
-    News news = {};
-    size_t offset = 0;  ///< characters of the tokens that were sent
-    int generated = 0;
-    bool begun = false, told = false;  ///< of a stream: the role, the end
-    double last_token = 0;
-    std::optional<Finished> done = {};
-  };
   struct Asked {
     RequestId id = 0;
     bool open = false;
     std::optional<Admitted> admitted = {};
-    std::vector<int> ids = {};
   };
 
   Answer(std::shared_ptr<Exchange> exchange, RequestQueue& queue, Call call, AnswerOptions options);
   void submit(std::vector<std::vector<int>> prompts);
   void see(size_t prompt, RequestEvent& event);
-  void see_tokens(Choice* choice, Event& event);
+  void see_tokens(size_t prompt, int index, Event& event);
+  void parse(size_t prompt, int index, size_t tokens, const std::string& text);
+  Choice& choice_at(size_t prompt, int index);
   void end_choice(size_t prompt, Choice* choice, Finished&& done);
   void fail_with(const ApiError& error);
   void cancel_all();
@@ -82,23 +74,21 @@ class Answer : public std::enable_shared_from_this<Answer> {
   void answer_whole();
   void over(int status, const std::string& code);
   StreamPart next();
-  void add_chunks(Choice* choice, int index, std::string* out);
-  std::string chunk(Json choices, bool last_of_choices);
   HttpAnswer head() const;
   Usage usage() const;
   Json own_json() const;
-  Json logprobs_of(const Choice& choice) const;
-  size_t token_characters(const Choice& choice) const;
-  Json whole_json() const;
+  AnswerFacts facts();
   Json embeddings_json() const;
 
   std::shared_ptr<Exchange> exchange_;
   RequestQueue& queue_;
   Call call_;
   AnswerOptions o_;
-  std::vector<Asked> asked_;     // [prompts]
-  std::vector<Choice> choices_;  // [prompts][n]
-  size_t left_ = 0;              // choices without an end
+  std::unique_ptr<AnswerWriter> writer_;
+  std::vector<std::vector<int>> prompts_;  // their ids
+  std::vector<Asked> asked_;               // [prompts]
+  std::vector<Choice> choices_;            // [prompts][n]
+  size_t left_ = 0;                        // choices without an end
   double started_ = 0, last_sent_ = 0;
   bool streaming_ = false, ended_ = false, ping_ = false;
   std::optional<ApiError> stream_error_;

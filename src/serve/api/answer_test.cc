@@ -36,7 +36,8 @@ class FakeExchange : public Exchange {
     last = part.last;
     for (size_t at = 0; at < part.bytes.size();) {
       const size_t end = part.bytes.find("\n\n", at);
-      const std::string line = part.bytes.substr(at, end - at);
+      std::string line = part.bytes.substr(at, end - at);
+      if (line.starts_with("event: ")) line = line.substr(line.find('\n') + 1);
       if (line.starts_with("data: ") && line != "data: [DONE]") events.push_back(Json::parse(line.substr(6)));
       done = done || line == "data: [DONE]";
       pings += line == ": ping" ? 1 : 0;
@@ -60,7 +61,7 @@ class FakeQueue : public RequestQueue {
     sinks[requests.size()] = std::move(sink);
     return requests.size();
   }
-  void cancel(RequestId id) override { cancelled.push_back(id); }
+  void cancel(RequestId id, std::optional<int>) override { cancelled.push_back(id); }
   int ctx() const override { return 64; }
   const Model& model() const override { return tales(); }
 
@@ -292,6 +293,140 @@ TEST_F(ServeAnswer, OnlyThePromptWasWanted) {
   EXPECT_EQ(json["choices"][0]["message"]["content"], "");
   EXPECT_EQ(json["choices"][0]["finish_reason"], "length");
   EXPECT_EQ(json["usage"]["completion_tokens"], 0);
+}
+
+// A call of a tool after reasoning, in pieces.
+void send_call(FakeQueue* queue) {
+  queue->admit(1, 2);
+  for (const char* text : {"<think>why</think>", "so\n<tool_", "call>{\"name\": \"f\", \"argu", "ments\": {\"a\"",
+                           ": 1}}", "</tool_call>"})
+    queue->tokens(1, 0, {9}, text);
+  queue->finish(1, 0, StopReason::eos);
+}
+
+Call calling(Dialect dialect, bool stream) {
+  Call call{.kind = kChat, .dialect = dialect, .stream = stream};
+  call.make_parser = [] { return *AnswerParser::create("hermes", {.tools = {"f"}}); };
+  return call;
+}
+
+TEST_F(ServeAnswer, CallsOfToolsWhole) {
+  start(calling(Dialect::openai, false));
+  send_call(&queue);
+  const Json json = Json::parse(exchange->whole->body);
+  const Json message = json["choices"][0]["message"];
+  EXPECT_EQ(message["content"], "so");
+  EXPECT_EQ(message["reasoning_content"], "why");
+  EXPECT_EQ(message["tool_calls"][0]["function"], Json({{"name", "f"}, {"arguments", "{\"a\": 1}"}}));
+  EXPECT_THAT(message["tool_calls"][0]["id"].get<std::string>(), testing::StartsWith("call_"));
+  EXPECT_EQ(json["choices"][0]["finish_reason"], "tool_calls");
+  EXPECT_EQ(json["usage"]["completion_tokens"], 6);
+}
+
+TEST_F(ServeAnswer, CallsOfToolsInAStream) {
+  start(calling(Dialect::openai, true));
+  send_call(&queue);
+  std::string content, reasoning, arguments;
+  Json first;
+  for (const Json& event : exchange->read()) {
+    if (!event.contains("choices") || event["choices"].empty()) continue;
+    const Json& delta = event["choices"][0]["delta"];
+    content += delta.value("content", "");
+    reasoning += delta.value("reasoning_content", "");
+    if (!delta.contains("tool_calls")) continue;
+    const Json& call = delta["tool_calls"][0];
+    EXPECT_EQ(call["index"], 0);
+    arguments += call["function"]["arguments"].get<std::string>();
+    if (first.is_null())
+      first = call;
+    else
+      EXPECT_FALSE(call.contains("id") || call["function"].contains("name")) << "told once";
+  }
+  EXPECT_EQ(first["function"], Json({{"name", "f"}, {"arguments", ""}}));
+  EXPECT_EQ(content, "so");
+  EXPECT_EQ(reasoning, "why");
+  EXPECT_EQ(arguments, "{\"a\": 1}");
+}
+
+TEST_F(ServeAnswer, ACallThatIsCut) {
+  start(calling(Dialect::openai, false));
+  queue.tokens(1, 0, {9, 9}, "<tool_call>{\"name\": \"f\", \"arguments\": {\"a\"");
+  queue.finish(1, 0, StopReason::length);
+  const Json choice = Json::parse(exchange->whole->body)["choices"][0];
+  EXPECT_EQ(choice["finish_reason"], "length");
+  EXPECT_EQ(choice["message"]["tool_calls"][0]["function"]["arguments"], "{\"a\"");
+  EXPECT_TRUE(choice["message"]["content"].is_null());
+}
+
+TEST_F(ServeAnswer, OneCallEndsTheAnswer) {
+  Call call = calling(Dialect::openai, false);
+  call.one_call = true;
+  call.make_parser = [] { return *AnswerParser::create("hermes", {.tools = {"f"}, .one_call = true}); };
+  start(call);
+  queue.tokens(1, 0, {9}, "<tool_call>{\"name\": \"f\"}");
+  EXPECT_THAT(queue.cancelled, ElementsAre(1));
+  queue.finish(1, 0, StopReason::cancelled);
+  EXPECT_EQ(Json::parse(exchange->whole->body)["choices"][0]["finish_reason"], "tool_calls");
+}
+
+TEST_F(ServeAnswer, AsMessages) {
+  start(calling(Dialect::messages, false));
+  send_call(&queue);
+  const Json json = Json::parse(exchange->whole->body);
+  EXPECT_EQ(json["type"], "message");
+  EXPECT_EQ(json["stop_reason"], "tool_use");
+  EXPECT_EQ(json["usage"], Json({{"input_tokens", 1},
+                                 {"cache_creation_input_tokens", 0},
+                                 {"cache_read_input_tokens", 2},
+                                 {"output_tokens", 6}}));
+  ASSERT_EQ(json["content"].size(), 3u);
+  EXPECT_EQ(json["content"][0]["thinking"], "why");
+  EXPECT_EQ(json["content"][1], Json({{"type", "text"}, {"text", "so"}}));
+  EXPECT_EQ(json["content"][2]["input"], Json({{"a", 1}}));
+}
+
+TEST_F(ServeAnswer, AsAStreamOfMessages) {
+  start(calling(Dialect::messages, true));
+  send_call(&queue);
+  std::string types, json;
+  for (const Json& event : exchange->read()) {
+    types += event["type"].get<std::string>().substr(0, 15) + " ";
+    if (event["type"] == "content_block_delta") json += event["delta"].value("partial_json", "");
+  }
+  EXPECT_EQ(types,
+            "message_start content_block_s content_block_d content_block_s content_block_s content_block_d "
+            "content_block_s content_block_s content_block_d content_block_s message_delta message_stop ");
+  EXPECT_EQ(json, "{\"a\": 1}");
+}
+
+TEST_F(ServeAnswer, AsAStreamOfResponses) {
+  start(calling(Dialect::responses, true));
+  send_call(&queue);
+  std::vector<std::string> types;
+  Json last;
+  int sequence = 0;
+  for (const Json& event : exchange->read()) {
+    EXPECT_EQ(event["sequence_number"], sequence++);
+    types.push_back(event["type"]);
+    last = event;
+  }
+  EXPECT_THAT(types, testing::IsSupersetOf({"response.created", "response.reasoning_text.delta",
+                                            "response.output_text.delta", "response.output_text.done",
+                                            "response.function_call_arguments.delta", "response.output_item.done"}));
+  ASSERT_EQ(types.back(), "response.completed");
+  const Json output = last["response"]["output"];
+  ASSERT_EQ(output.size(), 3u);
+  EXPECT_EQ(output[1]["content"][0]["text"], "so");
+  EXPECT_EQ(output[2]["arguments"], "{\"a\": 1}");
+  EXPECT_EQ(last["response"]["usage"]["input_tokens_details"]["cached_tokens"], 2);
+}
+
+TEST_F(ServeAnswer, ErrorsOfADialect) {
+  queue.refusal = Error{Error::busy, "256 requests wait", "SchedulerOptions::max_queue", "later again"};
+  start(calling(Dialect::messages, false));
+  const Json json = Json::parse(exchange->whole->body);
+  EXPECT_EQ(json["type"], "error");
+  EXPECT_EQ(json["error"]["type"], "rate_limit_error");
 }
 
 TEST_F(ServeAnswer, WhereTheCacheAndTheTextPart) {

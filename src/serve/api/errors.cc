@@ -86,7 +86,37 @@ ApiError too_long(int ctx, int prompt) {
       .more = {{"n_prompt_tokens", prompt}, {"n_ctx", ctx}}};
 }
 
-Json error_json(const ApiError& error) {
+namespace {
+
+// Anthropic's names.
+const char* messages_type_of(const ApiError& error) {
+  switch (error.status) {
+    case 400:
+      return "invalid_request_error";
+    case 401:
+      return "authentication_error";
+    case 403:
+      return "permission_error";
+    case 404:
+      return "not_found_error";
+    case 413:
+      return "request_too_large";
+    case 429:
+      return "rate_limit_error";
+    case 503:
+      return "overloaded_error";
+    case 504:
+      return "timeout_error";
+    default:
+      return error.status >= 500 ? "api_error" : "invalid_request_error";
+  }
+}
+
+}  // namespace
+
+Json error_json(const ApiError& error, Dialect dialect) {
+  if (dialect == Dialect::messages)
+    return {{"type", "error"}, {"error", {{"type", messages_type_of(error)}, {"message", error.message}}}};
   Json inner = {{"message", error.message},
                 {"type", type_of(error)},
                 {"param", error.param.empty() ? Json() : Json(error.param)},
@@ -95,8 +125,8 @@ Json error_json(const ApiError& error) {
   return {{"error", inner}};
 }
 
-HttpAnswer error_answer(const ApiError& error) {
-  HttpAnswer answer{.status = error.status, .body = to_text(error_json(error))};
+HttpAnswer error_answer(const ApiError& error, Dialect dialect) {
+  HttpAnswer answer{.status = error.status, .body = to_text(error_json(error, dialect))};
   if (error.retry_after_s) answer.headers.emplace_back("Retry-After", std::to_string(*error.retry_after_s));
   return answer;
 }

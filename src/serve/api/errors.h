@@ -7,6 +7,7 @@
 
 #include <kvasir/result.h>
 
+#include "serve/api/call.h"
 #include "serve/http/http_server.h"
 #include "serve/json.h"
 
@@ -27,9 +28,9 @@ ApiError api_error(const Error& error);
 /// A prompt of `prompt` tokens and more that do not fit `ctx`, in the words that clients look for.
 ApiError too_long(int ctx, int prompt);
 
-/// {"error": {message, type, param, code}}
-Json error_json(const ApiError& error);
-HttpAnswer error_answer(const ApiError& error);
+/// {"error": {message, type, param, code}}; of Dialect::messages {"type": "error", "error": {type, message}}.
+Json error_json(const ApiError& error, Dialect dialect = Dialect::openai);
+HttpAnswer error_answer(const ApiError& error, Dialect dialect = Dialect::openai);
 /// The answer to what never became a request (HttpRefusal).
 HttpAnswer refusal(int status, const std::string& what);
 

@@ -103,6 +103,40 @@ Result<void> read_messages(const Json& value, Call* call) {
   return {};
 }
 
+// One function of "tools". Null: a tool that is none, which is left out.
+Result<Json> function_of(const Json& tool, size_t index, Call* call) {
+  const std::string where = fmt::format("tools[{}]", index);
+  if (!tool.is_object() || !tool.contains("type"))
+    return fail(Error::bad_argument, where + " is no tool", {}, R"({"type": "function", "function": {"name": "f"}})");
+  if (tool["type"] != "function") {
+    call->ignored.push_back(where);
+    return Json();
+  }
+  const Json function = tool.value("function", Json());
+  const Json name = function.is_object() ? function.value("name", Json()) : Json();
+  if (!name.is_string() || name == "")
+    return fail(Error::bad_argument, where + ".function has no name", {}, R"({"name": "f"})");
+  const Json parameters = function.value("parameters", Json());
+  if (!parameters.is_null() && !parameters.is_object())
+    return fail(Error::bad_argument, where + ".function.parameters is no object", {}, "a JSON schema");
+  return tool;
+}
+
+Result<void> read_tools(const Json& value, Call* call) {
+  if (!value.is_array()) return fail(Error::bad_argument, shown(value) + " is no list of tools", {}, "an array");
+  for (size_t i = 0; i < value.size(); ++i) {
+    KVASIR_TRY(Json tool, function_of(value[i], i, call));
+    if (!tool.is_null()) call->tools.push_back(std::move(tool));
+  }
+  return {};
+}
+
+Result<void> read_tool_choice(const Json& value, Call* call) {
+  call->calls_tools = value != "none";
+  if (value == "none" || value == "auto") return {};
+  return not_supported("only `none` and `auto`: answers are not constrained yet");
+}
+
 Result<void> read_logit_bias(const Json& value, Call* call) {
   if (!value.is_object()) return fail(Error::bad_argument, shown(value) + " is no object", {}, R"({"15043": -1.5})");
   for (const auto& [key, bias] : value.items()) {
@@ -326,9 +360,13 @@ void add_others(std::vector<Field>* all) {
     all->push_back({name, kinds, "absent or empty", "", "", only(nothing_in, what)});
   };
   all->push_back({"response_format", kChat, "`{\"type\": \"text\"}`", "text", "", read_format});
-  refused("tools", kChat, "tools are not called yet");
-  all->push_back({"tool_choice", kChat, "`none`, `auto`", "", "",
-                  only([](const Json& v) { return v == "none" || v == "auto"; }, "tools are not called yet")});
+  all->push_back({"tools", kChat, "array", "none",
+                  "functions that the answer may call; tools of another type are left out, and told in `ignored`",
+                  read_tools});
+  all->push_back({"tool_choice", kChat, "`none`, `auto`", "`auto`",
+                  "none: what looks like a call is text; the prompt is the same", read_tool_choice});
+  all->push_back({"parallel_tool_calls", kChat, "boolean", "true", "false: the answer ends with its first call",
+                  into([](Call* c, bool v) { c->one_call = !v; })});
   refused("functions", kChat, "functions are not called");
   refused("function_call", kChat, "functions are not called");
   all->push_back({"reasoning_effort", kChat, "string", "", "a variable of the chat template of that name",
@@ -343,8 +381,8 @@ void add_others(std::vector<Field>* all) {
   refused("echo", kText, "the prompt is not repeated");
   refused("suffix", kText, "nothing is filled in before a suffix");
   all->push_back({"modalities", kChat, "`[\"text\"]`", "", "", read_modalities});
-  for (const char* name : {"parallel_tool_calls", "user", "safety_identifier", "prompt_cache_key",
-                           "prompt_cache_retention", "store", "metadata", "service_tier", "prediction", "verbosity"})
+  for (const char* name : {"user", "safety_identifier", "prompt_cache_key", "prompt_cache_retention", "store",
+                           "metadata", "service_tier", "prediction", "verbosity"})
     all->push_back({name, kAnyKind, "any", "", "changes nothing"});
 }
 
@@ -420,6 +458,7 @@ Result<Call> read_call(Kind kind, const Json& body, const SamplingParams& defaul
     if (call.ignored.size() < kMostNamed) call.ignored.push_back(name);
   }
   KVASIR_CHECK(settle(&call));
+  call.client_stops = call.request.options.stop;
   return call;
 }
 

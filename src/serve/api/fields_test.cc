@@ -114,7 +114,7 @@ class ServeBadFields : public testing::TestWithParam<Bad> {};
 TEST_P(ServeBadFields, AreRefusedByName) {
   const auto [field, value, kind] = GetParam();
   const Kind call = std::string(field) == "input" || std::string(field) == "dimensions" ? kEmbeddings
-                    : std::string(field) == "tools" || std::string(field) == "response_format" ||
+                    : std::string(field).starts_with("tool") || std::string(field) == "response_format" ||
                             std::string(field) == "messages" || std::string(field) == "modalities"
                         ? kChat
                         : kText;
@@ -144,7 +144,9 @@ INSTANTIATE_TEST_SUITE_P(
                     Bad{"messages", "[]"}, Bad{"messages", "\"a\""}, Bad{"dimensions", "0"},
                     Bad{"best_of", "2", Error::unsupported}, Bad{"echo", "true", Error::unsupported},
                     Bad{"suffix", "\"a\"", Error::unsupported}, Bad{"grammar", "\"root ::= x\"", Error::unsupported},
-                    Bad{"tools", "[{}]", Error::unsupported}, Bad{"modalities", R"(["audio"])", Error::unsupported},
+                    Bad{"tools", "[{}]"}, Bad{"tools", R"([{"type": "function", "function": {}}])"},
+                    Bad{"tool_choice", "\"required\"", Error::unsupported},
+                    Bad{"modalities", R"(["audio"])", Error::unsupported},
                     Bad{"response_format", R"({"type": "json_object"})", Error::unsupported},
                     Bad{"include_stop_str_in_output", "true", Error::unsupported}));
 
@@ -155,9 +157,19 @@ TEST(ServeFields, WhatIsMissingIsNamed) {
   EXPECT_EQ(read(kText, "[]").error().where, "body");
 }
 
+TEST(ServeFields, ToolsOfOtherTypesAreLeftOut) {
+  const auto call = read(kChat, R"({"messages": [{}], "tool_choice": "none", "parallel_tool_calls": false, "tools": [
+      {"type": "web_search"}, {"type": "function", "function": {"name": "f"}}]})");
+  ASSERT_TRUE(call) << call.error().message();
+  EXPECT_EQ(call->tools.size(), 1u);
+  EXPECT_THAT(call->ignored, ElementsAre("tools[0]"));
+  EXPECT_FALSE(call->calls_tools);
+  EXPECT_TRUE(call->one_call);
+}
+
 TEST(ServeFields, UnknownOnesAreNamedOrRefused) {
   const Call call = with(R"("user": "u", "store": true, "x_new": 1, "echo": false, "tools": [])");
-  EXPECT_THAT(call.ignored, ElementsAre("user", "store", "x_new", "tools"));
+  EXPECT_THAT(call.ignored, ElementsAre("user", "store", "x_new", "tools")) << "tools are the chat's";
   const auto strict = read(kText, R"({"prompt": "a", "user": "u", "x_new": 1})", true);
   ASSERT_FALSE(strict);
   EXPECT_EQ(strict.error().where, "x_new");

@@ -84,7 +84,7 @@ Json usage_json(const Usage& usage) {
           {"completion_tokens", usage.completion},
           {"total_tokens", usage.prompt + usage.completion},
           {"prompt_tokens_details", {{"cached_tokens", usage.cached}}},
-          {"completion_tokens_details", {{"reasoning_tokens", 0}}}};
+          {"completion_tokens_details", {{"reasoning_tokens", usage.reasoning}}}};
 }
 
 Json timings_json(const Finished& done, int generated) {
@@ -112,33 +112,6 @@ Json envelope_json(Kind kind, const Envelope& e, bool chunk) {
           {"created", e.created},
           {"model", e.model},
           {"system_fingerprint", e.fingerprint}};
-}
-
-Json choice_json(Kind kind, int index, const News& news, Json logprobs, StopReason finish) {
-  Json choice = {{"index", index}};
-  if (kind == kChat)
-    choice["message"] = {{"role", "assistant"}, {"content", news.text}, {"refusal", nullptr}};
-  else
-    choice["text"] = news.text;
-  choice["logprobs"] = std::move(logprobs);
-  choice["finish_reason"] = finish_name(finish);
-  return choice;
-}
-
-Json chunk_choice(Kind kind, int index, bool begins, const News& news, Json logprobs,
-                  std::optional<StopReason> finish) {
-  Json choice = {{"index", index}};
-  if (kind == kChat) {
-    Json delta = Json::object();
-    if (begins) delta = {{"role", "assistant"}, {"content", ""}};
-    if (!begins && !finish) delta = {{"content", news.text}};
-    choice["delta"] = std::move(delta);
-  } else {
-    choice["text"] = news.text;
-  }
-  choice["logprobs"] = std::move(logprobs);
-  choice["finish_reason"] = finish ? Json(finish_name(*finish)) : Json();
-  return choice;
 }
 
 Json embedding_json(int index, const std::vector<float>& values, bool base64) {

@@ -78,8 +78,28 @@ Result<std::string> render_plain(const Json& messages, bool add_turn, bool goes_
   return text;
 }
 
+namespace {
+
+Result<void> check_tools(const Call& call, const ChatFormat& format) {
+  if (call.tools.empty() || !call.calls_tools) return {};
+  if (format.chat_template == nullptr) return fail(Error::unsupported, "tools have no place in this format", "tools");
+  if (format.chat_template->writes_tools()) return {};
+  return fail(Error::unsupported, "this model's chat template does not write them", "tools",
+              "a template that does, or none");
+}
+
+AnswerOptions answer_options(const Call& call) {
+  AnswerOptions options{.one_call = call.one_call};
+  if (!call.calls_tools || !call.tools.is_array()) return options;
+  for (const Json& tool : call.tools) options.tools.push_back(tool["function"]["name"].get<std::string>());
+  return options;
+}
+
+}  // namespace
+
 Result<ChatText> render_talk(const Call& call, const ChatFormat& format, std::vector<std::string>* stops) {
   if (format.is_none()) return fail(Error::unsupported, format.why_none, "messages");
+  KVASIR_CHECK(check_tools(call, format));
   if (format.chat_template == nullptr) {
     if (!call.template_values.empty())
       return fail(Error::unsupported, "there is no template that takes it",
@@ -89,6 +109,7 @@ Result<ChatText> render_talk(const Call& call, const ChatFormat& format, std::ve
   }
   Json talk = call.template_values.is_null() ? Json::object() : call.template_values;
   talk["messages"] = call.messages;
+  if (!call.tools.empty()) talk["tools"] = call.tools;
   talk["add_generation_prompt"] = call.add_turn && !call.goes_on;
   if (call.goes_on) talk["continue_final_message"] = true;
   auto text = format.chat_template->render(to_text(talk));
@@ -118,8 +139,13 @@ Result<std::vector<std::vector<int>>> prompt_ids(Call* call, const Model& model,
   std::vector<std::vector<int>> all;
   if (call->kind == kChat) {
     KVASIR_CHECK(need_tokenizer());
-    KVASIR_TRY(const ChatText text, render_talk(*call, format, &call->request.options.stop));
+    KVASIR_TRY(ChatText text, render_talk(*call, format, &call->request.options.stop));
     KVASIR_TRY(all.emplace_back(), talk_ids(text, format, *tokenizer));
+    if (format.chat_template != nullptr)
+      call->make_parser = [chat_template = format.chat_template, options = answer_options(*call),
+                           prompt = std::make_shared<const ChatText>(std::move(text))] {
+        return chat_template->parser(*prompt, options);
+      };
     KVASIR_CHECK(check(all.back()));
     return all;
   }
