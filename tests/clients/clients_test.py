@@ -1,4 +1,5 @@
-"""Programs' client libraries against `kvasir serve`: those of npm (clients.mjs), then aiohttp (aiohttp_client.py).
+"""Programs' client libraries against `kvasir serve`: those of npm (clients.mjs, and dialects.mjs for calls of tools and
+the other APIs), then aiohttp (aiohttp_client.py).
 
 usage: clients_test.py --program build/kvasir [--models models] [--work build/clients]
 
@@ -14,6 +15,7 @@ import shutil
 import subprocess
 import sys
 
+from script_model import write_model
 from serving import ROOT, Server
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -41,7 +43,7 @@ def need_node():
 def install(npm, work):
     """The packages in work/node_modules, as the lock file says."""
     os.makedirs(work, exist_ok=True)
-    for name in ('package.json', 'package-lock.json', 'clients.mjs'):
+    for name in ('package.json', 'package-lock.json', 'clients.mjs', 'dialects.mjs'):
         shutil.copy(os.path.join(HERE, name), work)
     with open(os.path.join(HERE, 'package-lock.json'), 'rb') as file:
         wanted = hashlib.sha256(file.read()).hexdigest()
@@ -94,6 +96,10 @@ def main():
     with Server(program, models) as plain, Server(program, models, '--strict-model', keys=KEYS) as strict:
         good = run('clients.mjs', [node, '--test-reporter=spec', 'clients.mjs', f'--plain={plain.url}',
                                    f'--strict={strict.url}', '--key=key-one', '--limited=key-two'], work)
+        script = os.path.join(work, 'script')
+        write_model(script)
+        with Server(program, models, serve=(script,), chat_format='auto') as tools:
+            good &= run('dialects.mjs', [node, '--test-reporter=spec', 'dialects.mjs', f'--url={tools.url}'], work)
         python = python_with_aiohttp()
         if python:
             good &= run('aiohttp_client.py', [python, os.path.join(HERE, 'aiohttp_client.py'), plain.url], HERE)

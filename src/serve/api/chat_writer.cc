@@ -134,7 +134,10 @@ class ChatWriter : public AnswerWriter {
     std::vector<Json> all;
     for (const AnswerPart& part : c.news.parts) all.push_back(chunk_choice(index, delta_of(a, index, part)));
     if (a.call.kind != kChat) all.push_back(chunk_choice(index, c.news.text));
-    if (all.empty()) all.push_back(chunk_choice(index, {{"content", ""}}));
+    // Text that is held back is no news, but for what is told of its tokens.
+    const bool tells_tokens = a.call.return_ids || a.call.request.options.logprobs >= 0;
+    if (all.empty() && (tells_tokens || !c.parser)) all.push_back(chunk_choice(index, {{"content", ""}}));
+    if (all.empty()) return (void)(c.news = {});
     all[0]["logprobs"] = logprobs_of(a, c);
     if (a.call.return_ids) all[0]["token_ids"] = c.news.ids;
     for (Json& one : all) *out += chunk(a, std::move(one), false);
