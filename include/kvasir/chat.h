@@ -20,7 +20,9 @@ struct ChatText {
   std::string text;
   /// The parts that came from messages, tools and other data, ascending: Tokenizer::encode() takes them, so that a
   /// control token that somebody writes in a message stays text.
-  std::vector<TextSpan> data;
+  std::vector<TextSpan> data = {};
+  /// The lines of the template that wrote the text, ascending: each from its byte on. Empty where there is none.
+  std::vector<std::pair<std::size_t, int>> lines = {};
 };
 
 struct ChatOptions {

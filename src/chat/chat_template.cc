@@ -159,7 +159,7 @@ Result<ChatText> ChatTemplate::render(std::string_view talk, const ChatOptions& 
   const auto moment = std::chrono::system_clock::now().time_since_epoch();
   const double now = options.now.value_or(std::chrono::duration<double>(moment).count());
   KVASIR_TRY(jinja::Rendered rendered, one.jinja.render(context, now));
-  ChatText text{std::move(rendered.text), std::move(rendered.data)};
+  ChatText text{std::move(rendered.text), std::move(rendered.data), std::move(rendered.lines)};
   if (goes_on) KVASIR_CHECK(cut_after_last(context, &text));
   return text;
 }

@@ -576,6 +576,11 @@ inline constexpr Flag kTalk{.names = "TALK",
                             .help = "[MODEL] TALK.json: a model, unless --chat-template is all, and the talk",
                             .kind = Kind::texts,
                             .required = true};
+inline constexpr Flag kTwoTalks{
+    .names = "TALKS",
+    .help = "[MODEL] A.json B.json: a model, unless --chat-template is all, and two requests",
+    .kind = Kind::texts,
+    .required = true};
 inline constexpr Flag kAdapt{.names = "--adapt",
                              .help = "bring the talk into the form that templates are written for, as the server does",
                              .kind = Kind::toggle};

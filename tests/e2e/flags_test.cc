@@ -64,6 +64,7 @@ class SlowE2eFlags : public testing::Test {
     put(folder_ / "keys.txt", "ann key-1\n");
     put(folder_ / "talk.json", R"({"messages": [{"role": "user", "content": [{"type": "text", "text": "a"}]}]})");
     put(folder_ / "other.json", R"({"messages": [{"role": "user", "content": "b"}]})");
+    put(folder_ / "empty.json", R"({"messages": [{"role": "user", "content": ""}]})");
     put(folder_ / "chat.jinja", "{{ messages[0].content }}");
     put(folder_ / "other.jinja", "<{{ messages[0].content }}>");
     put(folder_ / "config.json", R"({"model_type": "llama", "vocab_size": 64, "hidden_size": 32, "num_hidden_layers": 2,
@@ -107,6 +108,9 @@ class SlowE2eFlags : public testing::Test {
     if (command == "serve") return {tales, {{"--port", "0"}, {"--check", toggle}}};
     if (command == "template")
       return {{{"TALK", path("talk.json")}}, {{"--chat-template", path("chat.jinja")}, {"--json", toggle}}};
+    if (command == "explain-cache")
+      return {{{"TALKS", path("empty.json")}, {"TALKS", path("talk.json")}},
+              {{"--chat-template", path("chat.jinja")}, {"--json", toggle}}};
     if (command == "tokenize") return {{{"MODEL", "tales"}, {"TEXT", "Once upon"}}, {{"--json", toggle}}};
     ADD_FAILURE() << "a command that this test does not know: " << command;
     return {};
@@ -393,6 +397,7 @@ std::map<std::string, Good> good_values(const std::string& text, const std::stri
       {"--stdin", {"\n", Shows::differs, {}, {"TEXT"}}},
       {"--no-bos", {"\n", Shows::nothing}},  // tales has no such token
       {"TALK", {keep(folder + "/other.json")}},
+      {"TALKS", {keep(folder + "/talk.json")}},
       {"--chat-template", {keep(folder + "/other.jinja")}},
       {"--adapt", {"\n"}},
   };

@@ -36,6 +36,8 @@ class Render {
 
   /// The text of a template.
   Result<Text> run(const Block& body, const Scope& scope);
+  /// The lines of the template that wrote it: each from its character on.
+  const std::vector<std::pair<size_t, int>>& lines() const { return lines_; }
 
   // ---- for what filters, methods and objects do
 
@@ -104,6 +106,8 @@ class Render {
   Heap* heap_;
   Value context_;
   double now_;
+  const Text* whole_ = nullptr;  // what run() makes
+  std::vector<std::pair<size_t, int>> lines_;
   size_t steps_ = 0;
   int nested_ = 0;
   int calls_ = 0;

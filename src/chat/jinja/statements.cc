@@ -10,6 +10,7 @@ namespace kvasir::jinja {
 
 Result<Text> Render::run(const Block& body, const Scope& scope) {
   Text out;
+  whole_ = &out;
   KVASIR_CHECK(run_block(body, open(scope, nullptr), &out));
   if (late_error_) return tl::unexpected<Error>(*late_error_);
   return out;
@@ -93,6 +94,7 @@ Result<Render::Flow> Render::run_statement(const Statement& s, Frame* frame, Out
     case StatementKind::output:
       for (const ExprPtr& expr : s.values) {
         KVASIR_TRY(const Value value, evaluate(*expr, frame));
+        if (out == whole_) lines_.emplace_back(out->size(), expr->line);
         KVASIR_CHECK(print(value, out));
       }
       return Flow::on;

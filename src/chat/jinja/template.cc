@@ -79,6 +79,20 @@ Rendered with_spans(const Text& text) {
   return rendered;
 }
 
+std::vector<std::pair<size_t, int>> in_bytes(const Text& text, const std::vector<std::pair<size_t, int>>& lines) {
+  std::vector<std::pair<size_t, int>> all;
+  size_t at = 0, bytes = 0;
+  for (const auto& [begin, line] : lines) {
+    for (; at < begin; ++at) {
+      const char32_t c = text[at] & ~kData;
+      bytes += c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
+    }
+    if (!all.empty() && all.back().first == bytes) all.pop_back();  // it wrote nothing
+    all.emplace_back(bytes, line);
+  }
+  return all;
+}
+
 }  // namespace
 
 struct Template::Tree {
@@ -104,7 +118,9 @@ Result<Rendered> Template::render(const Json& context, double now) const {
   KVASIR_TRY(const Value values, context_of(context, &heap));
   Render render(&heap, values, now);
   KVASIR_TRY(const Text text, render.run(tree_->body, tree_->scope));
-  return with_spans(text);
+  Rendered rendered = with_spans(text);
+  rendered.lines = in_bytes(text, render.lines());
+  return rendered;
 }
 
 }  // namespace kvasir::jinja

@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <kvasir/result.h>
@@ -20,6 +21,8 @@ struct Rendered {
   std::string text;
   /// The parts that came from the data, ascending: no special token may be read in them.
   std::vector<TextSpan> data;
+  /// The lines of the template that wrote it: each from its byte on.
+  std::vector<std::pair<size_t, int>> lines;
 };
 
 /// Immutable; render() may be called from many threads at once.

@@ -105,7 +105,7 @@ Result<ChatText> render_talk(const Call& call, const ChatFormat& format, std::ve
       return fail(Error::unsupported, "there is no template that takes it",
                   call.template_values.contains("reasoning_effort") ? "reasoning_effort" : "chat_template_kwargs");
     KVASIR_TRY(std::string text, render_plain(call.messages, call.add_turn, call.goes_on, stops));
-    return ChatText{std::move(text), {}};
+    return ChatText{.text = std::move(text)};
   }
   Json talk = call.template_values.is_null() ? Json::object() : call.template_values;
   talk["messages"] = call.messages;
