@@ -18,6 +18,7 @@ std::vector<std::string> on_full_choices();
 std::vector<std::string> sampler_choices();
 std::vector<std::string> pooling_choices();
 std::vector<std::string> chat_format_choices();
+std::vector<std::string> talk_format_choices();
 std::vector<std::string> metrics_names_choices();
 bool is_kv_type(const std::string& name);
 bool is_weight_type(const std::string& name);
@@ -216,9 +217,37 @@ inline constexpr Flag kAnswerTokens{.names = "-n,--predict",
                                     .high = kMost,
                                     .also = -1,
                                     .unit = "tokens"};
-inline constexpr Flag kSystem{.names = "--system", .help = "the text that the talk begins with", .may_be_empty = true};
-inline constexpr Flag kUser{.names = "--user", .help = "what a turn of yours begins with", .may_be_empty = true};
-inline constexpr Flag kAssistant{.names = "--assistant", .help = "what an answer begins with", .may_be_empty = true};
+inline constexpr Flag kSystem{.names = "--system",
+                              .help = "the system message; of plain turns, the text that they begin with",
+                              .may_be_empty = true};
+inline constexpr Flag kTalkFormat{.names = "--chat-format",
+                                  .help = "plain: turns of plain text; auto: by the model's template, where it has one",
+                                  .kind = Kind::name,
+                                  .unit = "a chat format",
+                                  .choices = talk_format_choices};
+inline constexpr Flag kTalkTemplate{.names = "--chat-template",
+                                    .help = "a file of Jinja in place of the model's own chat template",
+                                    .kind = Kind::input,
+                                    .not_with = "--chat-format=plain"};
+inline constexpr Flag kUser{.names = "--user",
+                            .help = "what a turn of yours begins with, in plain turns",
+                            .not_with = "--chat-template",
+                            .may_be_empty = true};
+inline constexpr Flag kAssistant{.names = "--assistant",
+                                 .help = "what an answer begins with, in plain turns",
+                                 .not_with = "--chat-template",
+                                 .may_be_empty = true};
+inline constexpr Flag kImage{.names = "--image", .help = "is refused: Kvasir runs text only", .kind = Kind::texts};
+inline constexpr Flag kRunChat{.names = "--chat",
+                               .help = "the prompt is a user's message, written by the model's chat template",
+                               .kind = Kind::toggle,
+                               .not_with = "--ids --prompts"};
+inline constexpr Flag kRunSystem{
+    .names = "--system", .help = "with --chat, the system message", .needs = "--chat", .may_be_empty = true};
+inline constexpr Flag kRunTemplate{.names = "--chat-template",
+                                   .help = "with --chat, a file of Jinja in place of the model's own chat template",
+                                   .kind = Kind::input,
+                                   .needs = "--chat"};
 
 // ---- logits, embed ------------------------------------------------------------------------------------------------
 
