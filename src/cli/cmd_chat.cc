@@ -266,8 +266,11 @@ void add(Flags& flags, Run* run_command) {
   flags.bind(flag::kAnswerTokens, &a->n);
   flags.bind(flag::kOnFull, &a->on_full);
   flags.bind(flag::kSystem, &a->talk.system);
-  flags.bind(flag::kTalkFormat, &a->chat_format);
-  flags.bind(flag::kTalkTemplate, &a->chat_template);
+  flags.bind(
+      with_choices(with_help(flag::kChatFormat, "auto: by the model's chat template, in plain turns without one"),
+                   talk_format_choices),
+      &a->chat_format);
+  flags.bind(flag::kChatTemplate, &a->chat_template);
   flags.bind(flag::kUser, &a->user);
   flags.bind(flag::kAssistant, &a->assistant);
   flags.bind(flag::kImage, &a->images);

@@ -245,8 +245,8 @@ void add(Flags& flags, Run* run_command) {
   add_kv_types(flags, a->engine.session);
   a->prompt.add(flags);
   flags.bind(flag::kRunChat, &a->chat);
-  flags.bind(flag::kRunSystem, &a->system);
-  flags.bind(flag::kRunTemplate, &a->chat_template);
+  flags.bind(with_needs(with_help(flag::kSystem, "the system message"), "--chat"), &a->system);
+  flags.bind(with_needs(flag::kChatTemplate, "--chat"), &a->chat_template);
   flags.bind(flag::kImage, &a->images);
   flags.bind(flag::kPredict, &a->n);
   a->sampling.add(flags);

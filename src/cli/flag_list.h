@@ -220,34 +220,15 @@ inline constexpr Flag kAnswerTokens{.names = "-n,--predict",
 inline constexpr Flag kSystem{.names = "--system",
                               .help = "the system message; of plain turns, the text that they begin with",
                               .may_be_empty = true};
-inline constexpr Flag kTalkFormat{.names = "--chat-format",
-                                  .help = "plain: turns of plain text; auto: by the model's template, where it has one",
-                                  .kind = Kind::name,
-                                  .unit = "a chat format",
-                                  .choices = talk_format_choices};
-inline constexpr Flag kTalkTemplate{.names = "--chat-template",
-                                    .help = "a file of Jinja in place of the model's own chat template",
-                                    .kind = Kind::input,
-                                    .not_with = "--chat-format=plain"};
-inline constexpr Flag kUser{.names = "--user",
-                            .help = "what a turn of yours begins with, in plain turns",
-                            .not_with = "--chat-template",
-                            .may_be_empty = true};
-inline constexpr Flag kAssistant{.names = "--assistant",
-                                 .help = "what an answer begins with, in plain turns",
-                                 .not_with = "--chat-template",
-                                 .may_be_empty = true};
+inline constexpr Flag kUser{
+    .names = "--user", .help = "of plain turns: how yours begin", .not_with = "--chat-template", .may_be_empty = true};
+inline constexpr Flag kAssistant{
+    .names = "--assistant", .help = "how answers begin", .not_with = "--chat-template", .may_be_empty = true};
 inline constexpr Flag kImage{.names = "--image", .help = "is refused: Kvasir runs text only", .kind = Kind::texts};
 inline constexpr Flag kRunChat{.names = "--chat",
                                .help = "the prompt is a user's message, written by the model's chat template",
                                .kind = Kind::toggle,
                                .not_with = "--ids --prompts"};
-inline constexpr Flag kRunSystem{
-    .names = "--system", .help = "with --chat, the system message", .needs = "--chat", .may_be_empty = true};
-inline constexpr Flag kRunTemplate{.names = "--chat-template",
-                                   .help = "with --chat, a file of Jinja in place of the model's own chat template",
-                                   .kind = Kind::input,
-                                   .needs = "--chat"};
 
 // ---- logits, embed ------------------------------------------------------------------------------------------------
 
@@ -456,7 +437,8 @@ inline constexpr Flag kChatFormat{.names = "--chat-format",
                                   .choices = chat_format_choices};
 inline constexpr Flag kChatTemplate{.names = "--chat-template",
                                     .help = "a file of Jinja in place of the model's own chat template",
-                                    .kind = Kind::input};
+                                    .kind = Kind::input,
+                                    .not_with = "--chat-format=plain"};
 inline constexpr Flag kServePrefixRam{
     .names = "--prefix-ram", .help = "bytes of KV kept of texts for others that begin like them", .kind = Kind::size};
 inline constexpr Flag kServeSequences{.names = "--max-sequences",

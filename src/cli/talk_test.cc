@@ -11,6 +11,7 @@
 namespace kvasir::cli {
 namespace {
 
+using namespace format_test;
 using testing::HasSubstr;
 
 constexpr const char* kTemplate =
