@@ -46,8 +46,11 @@ Result<ChatText> TalkFormat::prompt(std::span<const Message> messages) const {
   for (const Message& message : messages) list.push_back({{"role", message.role}, {"content", message.content}});
   const Json talk{{"messages", list}, {"add_generation_prompt", true}};
   auto text = template_->render(talk.text());
-  if (!text) text.error().where = "the chat template, " + text.error().where;
-  return text;
+  if (text) return text;
+  Error error = std::move(text).error();
+  // What a template refuses, it says in its own words.
+  error.where = error.where == "raise_exception" ? "the chat template" : "the chat template, " + error.where;
+  return tl::unexpected(std::move(error));
 }
 
 // A template writes the token that a text begins with, where it wants one.

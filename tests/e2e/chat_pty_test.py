@@ -159,9 +159,11 @@ class OnATerminal(Folder):
         self.assertEqual(chat.ask('/edit ' + FIRST), first)
 
     def test_ctrl_c_ends_an_answer_and_drops_what_is_typed(self):
-        straight = self.straight([FIRST, SECOND], n='150')
-        chat = self.terminal('--weights', 'streamed', n='150')
+        straight = self.straight([FIRST, SECOND], n='60')
+        # A cache that keeps nothing has the same bits, and an answer takes seconds.
+        chat = self.terminal('--cache', 'none', '--threads', '1', n='60')
         self.assertEqual(chat.ask(FIRST), straight[0])
+        chat.until('> ')    # what is typed before is shown twice
         chat.type(OTHER + '\n')
         chat.until(r'sat down\.\r\n\s*\S+')    # the answer has begun
         chat.type('\x03')
