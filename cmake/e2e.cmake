@@ -15,6 +15,9 @@ if(NOT CMAKE_CXX_FLAGS MATCHES "-fsanitize")
     --program $<TARGET_FILE:kvasir> --preload $<TARGET_FILE:faulty_io>)
   set_tests_properties(e2e.io_faults PROPERTIES LABELS slow TIMEOUT 120 ENVIRONMENT PYTHONDONTWRITEBYTECODE=1)
 endif()
+add_test(NAME e2e.chat_pty COMMAND ${PYTHON3} ${PROJECT_SOURCE_DIR}/tests/e2e/chat_pty_test.py
+  --program $<TARGET_FILE:kvasir>)
+set_tests_properties(e2e.chat_pty PROPERTIES LABELS slow TIMEOUT 300 ENVIRONMENT PYTHONDONTWRITEBYTECODE=1)
 # A third of a minute of requests; half an hour with KVASIR_TEST_ALL.
 add_test(NAME e2e.soak COMMAND ${PYTHON3} ${PROJECT_SOURCE_DIR}/tests/load/soak.py --program $<TARGET_FILE:kvasir>)
 set_tests_properties(e2e.soak PROPERTIES LABELS slow TIMEOUT 2400 ENVIRONMENT PYTHONDONTWRITEBYTECODE=1)

@@ -32,8 +32,9 @@ function(kvasir_test_properties target)
 endfunction()
 
 # Of the command line, only what is tested without the program.
-add_executable(kvasir_tests ${test_sources} ${PROJECT_SOURCE_DIR}/src/cli/parameter_names.cc
-  ${PROJECT_SOURCE_DIR}/src/cli/sampling_names.cc)
+set(tested_cli json parameter_names sampling_names talk talk_file talk_format)
+list(TRANSFORM tested_cli REPLACE "(.+)" "${PROJECT_SOURCE_DIR}/src/cli/\\1.cc")
+add_executable(kvasir_tests ${test_sources} ${tested_cli})
 kvasir_test_properties(kvasir_tests)
 # What is tested is the library, built as it ships. Where it is built to find undefined behaviour, the tests' own code is
 # left out of that: it takes two fifths of their compilation.

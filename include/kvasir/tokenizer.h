@@ -138,9 +138,10 @@ class KVASIR_API StreamDecoder {
 /// The ids of `text` where it follows the text of `before`, so that `before` and they are one sequence. They are those
 /// of the whole text where that begins with `before`. Where it does not (a model may spell a text in other tokens than
 /// the encoder would, or a token would reach over the seam), they are those that `text` has in the middle of some other
-/// text. An empty `before` is the start of a text, with its first token. Errors: those of Tokenizer::encode.
+/// text. An empty `before` is the start of a text, with its first token. `data`: parts of `text` in which added tokens
+/// are not looked for, as Tokenizer::encode takes them. Errors: those of Tokenizer::encode.
 KVASIR_API Result<std::vector<int>> encode_after(const Tokenizer& tokenizer, std::span<const int> before,
-                                                 std::string_view text);
+                                                 std::string_view text, std::span<const TextSpan> data = {});
 
 /// The text of `ids` for a reader: whole characters, no control tokens.
 KVASIR_API std::string visible_text(const std::shared_ptr<const Tokenizer>& tokenizer, std::span<const int> ids);

@@ -74,6 +74,11 @@ SessionOptions session_options(SessionOptions session, const std::string& on_ful
   return session;
 }
 
+Result<void> refuse_images(const std::vector<std::string>& images) {
+  if (images.empty()) return {};
+  return fail(Error::unsupported, "Kvasir runs text only", shown_name(flag::kImage), "a prompt without images");
+}
+
 Result<std::vector<int>> encode(const Model& model, const std::string& text) {
   if (text.empty()) return fail(Error::bad_argument, "the text is empty", "prompt", "a text of at least one character");
   if (model.tokenizer() == nullptr)

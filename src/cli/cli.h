@@ -55,6 +55,8 @@ void add_kv_types(Flags& flags, SessionOptions& session);
 /// --window, --sinks.
 void add_window(Flags& flags, SessionOptions& session);
 
+/// Errors: any image.
+Result<void> refuse_images(const std::vector<std::string>& images);
 /// Ids of `text`; errors: a model without a tokenizer, an empty text.
 Result<std::vector<int>> encode(const Model& model, const std::string& text);
 /// Errors: a file that cannot be read. "-" is stdin.

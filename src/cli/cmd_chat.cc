@@ -1,15 +1,15 @@
-// kvasir chat: talk in plain turns. What the talk is made of is talk.h's; here are the commands and what is told.
+// kvasir chat: talk by the model's chat template, or in plain turns. What the talk is made of is talk.h's; here are the
+// commands and what is told.
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cstdio>
 
 #include <fmt/format.h>
 
 #include "base/clock.h"
 #include "cli/cli.h"
-#include "cli/line_editor.h"
+#include "cli/message_reader.h"
 #include "cli/parameter_names.h"
 #include "cli/sampling_args.h"
 #include "cli/talk.h"
@@ -23,16 +23,26 @@ struct Args {
   SamplingArgs sampling;
   TalkOptions talk;
   int n = -1;
-  std::string on_full = "stop";
+  std::string on_full = "stop", chat_format = "auto", chat_template, user = "User: ", assistant = "Assistant:";
+  std::vector<std::string> images;
+};
+
+/// What a command line gives besides values: flags that change what others mean.
+struct Given {
+  bool cache = false, plain = false;
 };
 
 constexpr const char* kHelp =
-    "/save FILE   what has been said, with its cache\n"
-    "/load FILE   goes on from there\n"
-    "/again       asks the turn that was not answered once more\n"
-    "/stats       what the cache holds\n"
-    "/clear       forgets everything\n"
-    "/quit        ends; so does the end of the input\n"
+    "/edit TEXT    asks TEXT in place of your last turn; without TEXT, its text is there to be changed\n"
+    "/regen        another answer to your last turn, or the answer to one that has none\n"
+    "/undo         forgets your last turn and its answer\n"
+    "/system TEXT  the system message from now on; without TEXT, none\n"
+    "/save FILE    what has been said, with its cache; FILE.json has the messages\n"
+    "/load FILE    goes on from there\n"
+    "/stats        what the cache holds, and how much was not computed again\n"
+    "/clear        forgets all turns\n"
+    "/quit         ends; so does the end of the input\n"
+    "A line that ends with \\ goes on in the next. Lines between two lines of \"\"\" are one text.\n"
     "Ctrl-C ends an answer, or drops what is typed.\n";
 
 std::string trimmed(const std::string& text) {
@@ -44,12 +54,16 @@ class Chat {
  public:
   explicit Chat(Talk talk) : talk_(std::move(talk)) {}
 
+  LineEditor::Event read(Typed* typed) { return reader_.read(typed); }
+
   /// False when there is nothing more to say. Errors are told, and the chat goes on.
-  bool take(const std::string& line) {
-    const size_t space = line.find(' ');
-    const std::string word = line.substr(0, space), rest = space == line.npos ? "" : trimmed(line.substr(space));
-    if (word == "/quit" && rest.empty()) return false;
-    const Result<void> done = line.starts_with('/') ? command(word, rest) : line.empty() ? Result<void>() : ask(line);
+  bool take(const Typed& typed) {
+    const std::string& text = typed.text;
+    const size_t end = text.find_first_of(" \n");
+    const std::string word = text.substr(0, end), rest = end == text.npos ? "" : trimmed(text.substr(end + 1));
+    const bool is_command = text.starts_with('/') && !typed.is_block;
+    if (is_command && word == "/quit" && rest.empty()) return false;
+    const Result<void> done = is_command ? command(word, rest) : text.empty() ? Result<void>() : ask(text);
     if (!done) {
       Error error = done.error();
       if (error.where == "Generator::prompt" || error.where == "Feed::tokens") error.where = "this turn";
@@ -62,37 +76,83 @@ class Chat {
 
  private:
   Result<void> command(const std::string& word, const std::string& rest) {
-    if (word == "/save" || word == "/load") return word == "/save" ? save(rest) : load(rest);
-    constexpr std::array kAlone{"/help", "/again", "/stats", "/clear", "/quit"};
-    if (std::find(kAlone.begin(), kAlone.end(), word) == kAlone.end())
-      return fail(Error::bad_argument, fmt::format("\"{}\" is not a command", word), "chat", "/help");
-    if (!rest.empty()) return fail(Error::bad_argument, fmt::format("{} takes nothing after it", word), "chat", word);
-    if (word == "/help") fmt::print("{}", kHelp);
-    if (word == "/stats") show_stats();
-    if (word == "/clear") talk_.clear();
-    return word == "/again" ? again() : Result<void>();
+    using Taking = Result<void> (Chat::*)(const std::string&);
+    using Alone = Result<void> (Chat::*)();
+    constexpr std::pair<const char*, Taking> kTaking[] = {
+        {"/edit", &Chat::edit}, {"/system", &Chat::set_system}, {"/save", &Chat::save}, {"/load", &Chat::load}};
+    constexpr std::pair<const char*, Alone> kAlone[] = {{"/help", &Chat::help},   {"/regen", &Chat::regenerate},
+                                                        {"/undo", &Chat::undo},   {"/stats", &Chat::stats},
+                                                        {"/clear", &Chat::clear}, {"/quit", nullptr}};
+    for (const auto& [name, run] : kTaking)
+      if (word == name) return (this->*run)(rest);
+    for (const auto& [name, run] : kAlone) {
+      if (word != name) continue;
+      if (rest.empty()) return (this->*run)();
+      return fail(Error::bad_argument, fmt::format("{} takes nothing after it", word), "chat", word);
+    }
+    return fail(Error::bad_argument, fmt::format("\"{}\" is not a command", word), "chat", "/help");
   }
 
-  Result<void> ask(const std::string& line) {
-    unanswered_ = line;
-    KVASIR_TRY(const Answer a, talk_.ask(line));
+  Result<void> ask(const std::string& text) {
+    unanswered_ = text;
+    KVASIR_TRY(const Answer answer, talk_.ask(text));
     unanswered_.clear();
+    tell(answer);
+    return {};
+  }
+
+  // A turn without an answer is the last one.
+  Result<void> edit(const std::string& text) {
+    if (unanswered_.empty() && talk_.turns().empty()) return no_turn("/edit");
+    if (text.empty()) {
+      const std::string& old = unanswered_.empty() ? talk_.turns().back().user : unanswered_;
+      if (reader_.offer("/edit " + old)) return {};
+      return fail(Error::bad_argument, "it needs the new text", "/edit", "/edit TEXT");
+    }
+    if (!unanswered_.empty()) return ask(text);
+    KVASIR_TRY(const Answer answer, talk_.edit(text));
+    tell(answer);
+    return {};
+  }
+
+  Result<void> regenerate() {
+    if (!unanswered_.empty()) return ask(std::string(unanswered_));
+    if (talk_.turns().empty()) return no_turn("/regen");
+    KVASIR_TRY(const Answer answer, talk_.regenerate());
+    tell(answer);
+    return {};
+  }
+
+  Result<void> undo() {
+    if (unanswered_.empty() && talk_.turns().empty()) return no_turn("/undo");
+    if (unanswered_.empty()) talk_.undo();
+    unanswered_.clear();
+    const size_t left = talk_.turns().size();
+    fmt::print(stderr, "[{} turn{} left]\n", left, left == 1 ? "" : "s");
+    return {};
+  }
+
+  Result<void> set_system(const std::string& text) {
+    talk_.set_system(text);
+    return {};
+  }
+
+  static Result<void> no_turn(const char* command) {
+    return fail(Error::bad_argument, "nothing has been asked", command, "a turn");
+  }
+
+  void tell(const Answer& a) const {
     fmt::print("\n");
     std::fflush(stdout);
     const std::string differs = a.differs < 0 ? "" : fmt::format(", the text differs at token {}", a.differs);
     fmt::print(stderr, "[{} of {} tokens reused{}; first token after {:.1f} ms, {:.1f} tok/s]\n", a.reused,
                a.prompt_tokens, differs, a.ttft_ms, a.decode_tok_s);
+    if (!a.receipt.empty()) fmt::print(stderr, "[receipt {}]\n", a.receipt);
     if (a.dropped > 0)
       fmt::print(stderr, "[the context was full: the first {} tokens of the talk are let go]\n", a.dropped);
     if (a.full)
       fmt::print(stderr, "[the context of {} positions is full: /save FILE keeps the talk, /clear starts a new one]\n",
                  talk_.session().ctx());
-    return {};
-  }
-
-  Result<void> again() {
-    if (unanswered_.empty()) return fail(Error::bad_argument, "every turn has been answered", "/again", "a turn");
-    return ask(std::string(unanswered_));
   }
 
   Result<void> save(const std::string& path) {
@@ -104,32 +164,47 @@ class Chat {
   Result<void> load(const std::string& path) {
     if (path.empty()) return fail(Error::bad_argument, "/load needs a file name", "chat", "/load talk.kv");
     KVASIR_CHECK(talk_.load(path));
+    unanswered_.clear();
     fmt::print("{}\n", talk_.text());
     return {};
   }
 
-  void show_stats() const {
+  Result<void> help() {
+    fmt::print("{}", kHelp);
+    return {};
+  }
+
+  Result<void> clear() {
+    talk_.clear();
+    return {};
+  }
+
+  Result<void> stats() {
     const Session& session = talk_.session();
     const CacheStats c = session.cache_stats();
+    const TalkTotals& all = talk_.totals();
     fmt::print("{} of {} positions, {} bytes of KV ({}, K {}, V {}, peak {})\n", session.pos(),
                talk_.endless() ? "endless" : std::to_string(session.ctx()), with_commas(c.bytes), c.layout, c.kv_type_k,
                c.kv_type_v, with_commas(c.peak_bytes));
+    fmt::print("{} turns; {} of the {} prompt tokens of all answers were reused\n", talk_.turns().size(),
+               with_commas(static_cast<uint64_t>(all.reused)), with_commas(static_cast<uint64_t>(all.prompt_tokens)));
+    return {};
   }
 
   Talk talk_;
+  MessageReader reader_;
   std::string unanswered_;  // a turn that failed: its text is not lost
 };
 
-// A line after the other. Ctrl-C drops what is typed; twice at once, it ends the chat.
+// A message after the other. Ctrl-C drops what is typed; twice at once, it ends the chat.
 int talk_with(Chat& chat) {
   constexpr double kAtOnce = 2;  // seconds
   const Interrupts interrupts;
-  LineEditor editor;
   double interrupted = -kAtOnce;
-  for (std::string line;;) {
-    const LineEditor::Event event = editor.read("> ", &line);
+  for (Typed typed;;) {
+    const LineEditor::Event event = chat.read(&typed);
     if (event == LineEditor::Event::line) {
-      if (!chat.take(line)) return kOk;
+      if (!chat.take(typed)) return kOk;
       continue;
     }
     const double now = now_seconds();
@@ -139,13 +214,21 @@ int talk_with(Chat& chat) {
   }
 }
 
+// A model without a template talks in plain turns, unless a template was asked for.
+Result<TalkFormat> talk_format(const Args& a, bool plain) {
+  if (plain || a.chat_format == "plain") return TalkFormat::plain(a.user, a.assistant);
+  auto format = TalkFormat::of_template(a.model.model, a.chat_template);
+  if (!format && a.chat_template.empty() && format.error().kind == Error::not_found)
+    return TalkFormat::plain(a.user, a.assistant);
+  return format;
+}
+
 Result<TalkOptions> talk_options(const Args& a, const Model& model) {
   TalkOptions talk = a.talk;
   GenerateOptions& g = talk.generate;
   KVASIR_TRY(g.sampling, a.sampling.params(model));
   g.max_tokens = a.n;
   g.stop = a.sampling.stop;
-  if (!talk.user.empty()) g.stop.push_back("\n" + talk.user);
   g.on_event = [](size_t, const Event& event) {
     std::fwrite(event.text.data(), 1, event.text.size(), stdout);
     std::fflush(stdout);
@@ -159,16 +242,18 @@ Result<TalkOptions> talk_options(const Args& a, const Model& model) {
   return talk;
 }
 
-Result<int> run(const Args& a, bool cache_given) {
+Result<int> run(const Args& a, const Given& given) {
+  KVASIR_CHECK(refuse_images(a.images));
   KVASIR_TRY(const auto model, a.model.open());
   if (model->tokenizer() == nullptr)
     return fail(Error::bad_argument, "this model came without a tokenizer", model->info().path, "--tokenizer FILE");
+  KVASIR_TRY(TalkFormat format, talk_format(a, given.plain));
   KVASIR_TRY(TalkOptions talk, talk_options(a, *model));
   KVASIR_TRY(const auto engine, Engine::create(model, a.engine.engine));
-  KVASIR_TRY(Session session, engine->open_session(session_options(a.engine.session, a.on_full, cache_given)));
+  KVASIR_TRY(Session session, engine->open_session(session_options(a.engine.session, a.on_full, given.cache)));
   if (isatty(STDIN_FILENO) != 0 && isatty(STDOUT_FILENO) != 0)
-    fmt::print("{}: /help for what else there is\n", model->info().name);
-  Chat chat(Talk(*engine, std::move(session), std::move(talk)));
+    fmt::print("{}{}: /help for what else there is\n", model->info().name, format.is_plain() ? ", in plain turns" : "");
+  Chat chat(Talk(*engine, std::move(session), std::move(format), std::move(talk)));
   return talk_with(chat);
 }
 
@@ -181,13 +266,24 @@ void add(Flags& flags, Run* run_command) {
   flags.bind(flag::kAnswerTokens, &a->n);
   flags.bind(flag::kOnFull, &a->on_full);
   flags.bind(flag::kSystem, &a->talk.system);
-  flags.bind(flag::kUser, &a->talk.user);
-  flags.bind(flag::kAssistant, &a->talk.assistant);
+  flags.bind(
+      with_choices(with_help(flag::kChatFormat, "auto: by the model's chat template, in plain turns without one"),
+                   talk_format_choices),
+      &a->chat_format);
+  flags.bind(flag::kChatTemplate, &a->chat_template);
+  flags.bind(flag::kUser, &a->user);
+  flags.bind(flag::kAssistant, &a->assistant);
+  flags.bind(flag::kImage, &a->images);
+  flags.bind(with_help(flag::kReceipt, "after each answer, 128 bits that stand for every logit computed for it"),
+             &a->talk.generate.receipt);
   flags.footer(
-      fmt::format("In a chat:\n{}\nExamples:\n  kvasir chat smollm2.gguf --system \"A helpful talk.\"\n"
+      fmt::format("In a chat:\n{}\nExamples:\n  kvasir chat path/to/model --system \"You are brief.\"\n"
                   "  kvasir chat tales --user \"\" --assistant \"\" -n 60",
                   kHelp));
-  *run_command = [a, &flags] { return run(*a, flags.given(flag::kCache)); };
+  *run_command = [a, &flags] {
+    return run(
+        *a, {.cache = flags.given(flag::kCache), .plain = flags.given(flag::kUser) || flags.given(flag::kAssistant)});
+  };
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "cli/prompt_args.h"
 #include "cli/run_report.h"
 #include "cli/sampling_args.h"
+#include "cli/talk_format.h"
 
 namespace kvasir::cli {
 namespace {
@@ -21,8 +22,9 @@ struct Args {
   int n = -1, samples = 1, batch = 4, lookup = 0;
   std::string prompts, save_cache, load_cache;
   SamplingArgs sampling;
-  bool stats = false, json = false, receipt = false, ignore_eos = false;
-  std::string on_full = "stop";
+  bool stats = false, json = false, receipt = false, ignore_eos = false, chat = false;
+  std::string on_full = "stop", system, chat_template;
+  std::vector<std::string> images;
 };
 
 void add_several(Flags& flags, Args& a) {
@@ -203,13 +205,35 @@ Result<int> run_session(const Args& a, Engine& engine, Session& session, std::sp
   return done;
 }
 
+// The prompt as one message of a talk, up to where the answer begins. `text`: what stands for the prompt in the output.
+Result<std::vector<int>> chat_ids(const Args& a, const Model& model, std::string* text) {
+  auto format = TalkFormat::of_template(a.model.model, a.chat_template);
+  if (!format) {
+    Error error = std::move(format).error();
+    if (error.kind == Error::not_found && a.chat_template.empty()) error.hint = "--chat-template FILE";
+    return tl::unexpected(std::move(error));
+  }
+  KVASIR_TRY(std::string asked, a.prompt.content());
+  if (model.tokenizer() == nullptr)
+    return fail(Error::bad_argument, "this model came without a tokenizer", model.info().path, "--tokenizer FILE");
+  std::vector<Message> messages;
+  if (!a.system.empty()) messages.push_back({.role = "system", .content = a.system});
+  messages.push_back({.role = "user", .content = asked});
+  KVASIR_TRY(const ChatText talk, format->prompt(messages));
+  KVASIR_TRY(auto ids, format->encode(*model.tokenizer(), {}, talk, 0));
+  if (ids.empty()) return fail(Error::bad_argument, "the talk has no tokens", "prompt", "another text");
+  if (a.json) *text = std::move(asked);  // a reader is shown the answer alone
+  return ids;
+}
+
 Result<int> run(const Args& a, bool cache_given) {
+  KVASIR_CHECK(refuse_images(a.images));
   KVASIR_TRY(const auto model, a.model.open());
   KVASIR_TRY(const auto engine, Engine::create(model, a.engine.engine));
   const SessionOptions options = session_options(a.engine.session, a.on_full, cache_given);
   if (!a.prompts.empty()) return run_prompts(a, *engine, options);
   std::string text;
-  KVASIR_TRY(const auto ids, a.prompt.tokens(*model, &text));
+  KVASIR_TRY(const auto ids, a.chat ? chat_ids(a, *model, &text) : a.prompt.tokens(*model, &text));
   KVASIR_TRY(auto session, engine->open_session(options));
   return run_session(a, *engine, session, ids, text);
 }
@@ -220,6 +244,10 @@ void add(Flags& flags, Run* run_command) {
   a->engine.add(flags);
   add_kv_types(flags, a->engine.session);
   a->prompt.add(flags);
+  flags.bind(flag::kRunChat, &a->chat);
+  flags.bind(with_needs(with_help(flag::kSystem, "the system message"), "--chat"), &a->system);
+  flags.bind(with_needs(flag::kChatTemplate, "--chat"), &a->chat_template);
+  flags.bind(flag::kImage, &a->images);
   flags.bind(flag::kPredict, &a->n);
   a->sampling.add(flags);
   flags.bind(flag::kIgnoreEos, &a->ignore_eos);
@@ -231,6 +259,7 @@ void add(Flags& flags, Run* run_command) {
   flags.footer(
       "Examples:\n  kvasir run tales -p \"Once upon a time\" -n 64 --stats\n"
       "  kvasir run tales -p Hello -n 16 --greedy --receipt --cache dense --threads 4\n"
+      "  kvasir run path/to/model --chat -p \"What is a fjord?\" --system \"You are brief.\"\n"
       "  kvasir run tales -p \"The dog\" --samples 4 --seed 1 --cache paged\n"
       "  kvasir run tales -f story.txt -n 1 --save-cache story.kv\n"
       "  kvasir run tales -f story_and_more.txt --load-cache story.kv --stats\n"

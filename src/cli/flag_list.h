@@ -18,6 +18,7 @@ std::vector<std::string> on_full_choices();
 std::vector<std::string> sampler_choices();
 std::vector<std::string> pooling_choices();
 std::vector<std::string> chat_format_choices();
+std::vector<std::string> talk_format_choices();
 std::vector<std::string> metrics_names_choices();
 bool is_kv_type(const std::string& name);
 bool is_weight_type(const std::string& name);
@@ -216,9 +217,18 @@ inline constexpr Flag kAnswerTokens{.names = "-n,--predict",
                                     .high = kMost,
                                     .also = -1,
                                     .unit = "tokens"};
-inline constexpr Flag kSystem{.names = "--system", .help = "the text that the talk begins with", .may_be_empty = true};
-inline constexpr Flag kUser{.names = "--user", .help = "what a turn of yours begins with", .may_be_empty = true};
-inline constexpr Flag kAssistant{.names = "--assistant", .help = "what an answer begins with", .may_be_empty = true};
+inline constexpr Flag kSystem{.names = "--system",
+                              .help = "the system message; of plain turns, the text that they begin with",
+                              .may_be_empty = true};
+inline constexpr Flag kUser{
+    .names = "--user", .help = "of plain turns: how yours begin", .not_with = "--chat-template", .may_be_empty = true};
+inline constexpr Flag kAssistant{
+    .names = "--assistant", .help = "how answers begin", .not_with = "--chat-template", .may_be_empty = true};
+inline constexpr Flag kImage{.names = "--image", .help = "is refused: Kvasir runs text only", .kind = Kind::texts};
+inline constexpr Flag kRunChat{.names = "--chat",
+                               .help = "the prompt is a user's message, written by the model's chat template",
+                               .kind = Kind::toggle,
+                               .not_with = "--ids --prompts"};
 
 // ---- logits, embed ------------------------------------------------------------------------------------------------
 
@@ -427,7 +437,8 @@ inline constexpr Flag kChatFormat{.names = "--chat-format",
                                   .choices = chat_format_choices};
 inline constexpr Flag kChatTemplate{.names = "--chat-template",
                                     .help = "a file of Jinja in place of the model's own chat template",
-                                    .kind = Kind::input};
+                                    .kind = Kind::input,
+                                    .not_with = "--chat-format=plain"};
 inline constexpr Flag kServePrefixRam{
     .names = "--prefix-ram", .help = "bytes of KV kept of texts for others that begin like them", .kind = Kind::size};
 inline constexpr Flag kServeSequences{.names = "--max-sequences",

@@ -66,6 +66,14 @@ inline Flag with_help(Flag flag, const char* help) {
   flag.help = help;
   return flag;
 }
+inline Flag with_needs(Flag flag, const char* needs) {
+  flag.needs = needs;
+  return flag;
+}
+inline Flag with_choices(Flag flag, std::vector<std::string> (*choices)()) {
+  flag.choices = choices;
+  return flag;
+}
 /// The first of the names.
 std::string shown_name(const Flag& flag);
 

@@ -4,6 +4,7 @@
 #include <histedit.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <clocale>
 #include <csignal>
@@ -98,6 +99,14 @@ LineEditor::Event LineEditor::read(const std::string& prompt, std::string* line)
   if (event == Event::interrupt) Interrupts::forget();
   if (line->ends_with('\r')) line->pop_back();
   return event;
+}
+
+// The editor takes it for typed, so a control character would be a key.
+bool LineEditor::offer(const std::string& text) {
+  const auto is_key = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; };
+  if (!interactive() || std::any_of(text.begin(), text.end(), is_key)) return false;
+  el_push(editor_->line, text.c_str());
+  return true;
 }
 
 LineEditor::Event LineEditor::type(const std::string& prompt, std::string* line) {

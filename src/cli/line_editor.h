@@ -30,6 +30,8 @@ class LineEditor {
   /// Waits for the next line, without its end (\n or \r\n), or for Ctrl-C where an Interrupts lives; then what was
   /// typed is dropped. The prompt is shown on a terminal only.
   Event read(const std::string& prompt, std::string* line);
+  /// Puts `text` into the next line, to be edited. False: nobody types, or a line cannot hold it.
+  bool offer(const std::string& text);
 
  private:
   struct Editor;

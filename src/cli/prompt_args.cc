@@ -11,6 +11,11 @@ void PromptArgs::add(Flags& flags) {
   flags.bind(flag::kPromptIds, &ids);
 }
 
+Result<std::string> PromptArgs::content() const {
+  if (file.empty()) return text;
+  return read_text_file(file);
+}
+
 namespace {
 
 Result<void> check_ids(const std::vector<int>& ids, const Model& model) {
@@ -30,12 +35,9 @@ Result<std::vector<int>> PromptArgs::tokens(const Model& model, std::string* ech
     if (echo != nullptr && model.tokenizer() != nullptr) *echo = visible_text(model.tokenizer(), ids);
     return ids;
   }
-  std::string content = text;
-  if (!file.empty()) {
-    KVASIR_TRY(content, read_text_file(file));
-  }
-  if (echo != nullptr) *echo = content;
-  return encode(model, content);
+  KVASIR_TRY(const std::string asked, content());
+  if (echo != nullptr) *echo = asked;
+  return encode(model, asked);
 }
 
 }  // namespace kvasir::cli

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/clock.h"
+#include "cli/talk_file.h"
 
 namespace kvasir::cli {
 namespace {
@@ -35,58 +36,103 @@ std::string text_after(const std::shared_ptr<const Tokenizer>& tokenizer, std::s
   return g.text.substr(std::min(bytes, g.text.size()));
 }
 
+std::vector<Message> messages_of(const std::string& system, std::span<const Turn> turns, const std::string& asked) {
+  std::vector<Message> messages;
+  if (!system.empty()) messages.push_back({.role = "system", .content = system});
+  for (const Turn& turn : turns) {
+    messages.push_back({.role = "user", .content = turn.user});
+    messages.push_back({.role = "assistant", .content = turn.answer});
+  }
+  messages.push_back({.role = "user", .content = asked});
+  return messages;
+}
+
 }  // namespace
 
-Talk::Talk(Engine& engine, Session session, TalkOptions options)
-    : engine_(engine), session_(std::move(session)), o_(std::move(options)) {
+Talk::Talk(Engine& engine, Session session, TalkFormat format, TalkOptions options)
+    : engine_(engine), session_(std::move(session)), format_(std::move(format)), o_(std::move(options)) {
   o_.generate.whole_text = true;
   o_.generate.on_full = o_.on_full == OnFullTalk::recompute ? OnFull::recompute : OnFull::stop;
+  for (std::string& stop : format_.stops()) o_.generate.stop.push_back(std::move(stop));
 }
 
 void Talk::clear() {
   session_.clear();
-  ids_.clear();
+  turns_.clear();
+  totals_ = {};
 }
 
 std::string Talk::text() const {
-  std::string text = visible_text(engine_.model().tokenizer(), ids_);
-  const bool own_space = !ids_.empty() && text.starts_with(' ') && !tokenizer().is_special(ids_[0]) &&
-                         tokenizer().decode(std::span(ids_).first(1)).value_or("") != tokenizer().token_text(ids_[0]);
-  return own_space ? text.substr(1) : text;
+  if (format_.is_plain()) return turns_.empty() ? o_.system : turns_.back().held.text;
+  std::string text;
+  for (const Turn& turn : turns_) text += fmt::format("{}> {}\n{}", text.empty() ? "" : "\n", turn.user, turn.answer);
+  return text;
 }
 
-// The text that a talk begins with is encoded apart, whatever is said first.
-Result<void> Talk::begin() {
-  if (!ids_.empty() || o_.system.empty()) return {};
-  KVASIR_TRY(ids_, tokenizer().encode(o_.system));
-  return {};
+// Of plain turns, the text that a talk begins with is encoded apart, whatever is said first.
+Result<Held> Talk::beginning() const {
+  Held held;
+  if (!format_.is_plain() || o_.system.empty()) return held;
+  KVASIR_TRY(held.ids, tokenizer().encode(o_.system));
+  held.text = o_.system;
+  return held;
 }
 
-// `turn` of the ids asked are new, and an answer takes one more. Recomputing keeps the last half of the context, and
-// all of the turn.
-Result<void> Talk::make_room(std::vector<int>* asked, size_t turn, Answer* answer) const {
+// The longest of what is held of the first turns that `text` begins with.
+Result<Held> Talk::held_of(std::string_view text, size_t turns) const {
+  for (size_t i = turns; i-- > 0;)
+    if (text.starts_with(turns_[i].held.text)) return turns_[i].held;
+  KVASIR_TRY(Held held, beginning());
+  return text.starts_with(held.text) ? held : Held();
+}
+
+// `turn` of the ids are new, and an answer takes one more. Recomputing keeps the last half of the context, and all of
+// the turn.
+Result<void> Talk::make_room(std::vector<int>* ids, size_t turn, const Asked& asked, Answer* answer) const {
   const auto ctx = static_cast<size_t>(session_.ctx());
-  if (asked->size() < ctx) return {};
   if (o_.on_full == OnFullTalk::recompute && turn < ctx) {
     const size_t kept = std::max(ctx / 2, turn);
-    answer->dropped = static_cast<int>(asked->size() - kept);
-    asked->erase(asked->begin(), asked->end() - static_cast<std::ptrdiff_t>(kept));
+    answer->dropped = static_cast<int>(ids->size() - kept);
+    ids->erase(ids->begin(), ids->end() - static_cast<std::ptrdiff_t>(kept));
     return {};
   }
   const int most = engine_.model().info().max_ctx;
-  std::string hint =
-      turn >= ctx ? "a shorter turn" : "/save FILE keeps the talk, /clear starts a new one, /again then asks this turn";
+  std::string hint = turn >= ctx ? "a shorter turn" : "/save FILE keeps the talk, /clear starts a new one";
+  if (turn < ctx && asked.before == turns_.size()) hint += ", /regen then asks this turn";
   if (session_.ctx() < most) hint += fmt::format("; or kvasir chat --ctx {}", most);
   if (turn < ctx) hint += "; or kvasir chat --on-full recompute";
   return fail(Error::too_long,
-              fmt::format("the talk would have {} tokens with this turn, and the context has {}", asked->size(), ctx),
+              fmt::format("the talk would have {} tokens with this turn, and the context has {}", ids->size(), ctx),
               "the context is full", hint);
 }
 
+// All that the answer follows.
+Result<Held> Talk::prompt(const Asked& asked, Answer* answer) const {
+  const auto before = std::span(turns_).first(asked.before);
+  KVASIR_TRY(const ChatText text, format_.prompt(messages_of(o_.system, before, asked.text)));
+  KVASIR_TRY(Held held, held_of(text.text, asked.before));
+  const size_t known = held.text.size();
+  KVASIR_TRY(const std::vector<int> more, format_.encode(tokenizer(), held.ids, text, known));
+  held.ids.insert(held.ids.end(), more.begin(), more.end());
+  held.text = text.text;
+  if (held.ids.empty()) return fail(Error::bad_argument, "the turn has no tokens", "chat", "another text");
+  if (held.ids.size() < static_cast<size_t>(session_.ctx())) return held;
+  size_t turn = more.size();
+  const size_t at = text.text.rfind(asked.text);
+  const bool anew = !before.empty() && known != before.back().held.text.size();
+  if (anew && at != std::string::npos && at > known) {  // what was encoded is more than the turn
+    KVASIR_TRY(const std::vector<int> last, format_.encode(tokenizer(), {}, text, at));
+    turn = std::min(turn, last.size());
+  }
+  KVASIR_CHECK(make_room(&held.ids, turn, asked, answer));
+  return held;
+}
+
 // The token chosen last is fed with the next turn, or saved: where the context ends the talk, it has to fit too.
-GenerateOptions Talk::options_for(size_t asked) const {
+GenerateOptions Talk::options_for(size_t prompt_tokens, int tries) const {
   GenerateOptions options = o_.generate;
-  const int room = session_.ctx() - static_cast<int>(asked);
+  options.sampling.seed += static_cast<uint64_t>(tries);
+  const int room = session_.ctx() - static_cast<int>(prompt_tokens);
   if (o_.on_full == OnFullTalk::stop && (options.max_tokens < 0 || options.max_tokens > room))
     options.max_tokens = room;
   return options;
@@ -94,75 +140,100 @@ GenerateOptions Talk::options_for(size_t asked) const {
 
 // In pieces, so that Ctrl-C need not wait for all of them. A cache that holds nothing would compute them again and
 // again.
-Result<void> Talk::feed(std::span<const int> ids) {
+Result<void> Talk::feed(std::span<const int> ids, bool replaces) {
   FeedOutput out;
   const auto piece = static_cast<size_t>(o_.piece);
   while (!session_.recomputes() && ids.size() - static_cast<size_t>(session_.pos()) > piece) {
     if (o_.interrupted()) break;
     KVASIR_CHECK(engine_.prefill(session_, ids.subspan(static_cast<size_t>(session_.pos()), piece), &out));
   }
-  if (o_.interrupted()) return fail(Error::bad_argument, "the turn is not part of the talk", "interrupted", "/again");
-  return {};
+  if (!o_.interrupted()) return {};
+  if (replaces) return fail(Error::bad_argument, "the talk is as it was", "interrupted");
+  return fail(Error::bad_argument, "the turn is not part of the talk", "interrupted", "/regen");
 }
 
-Result<Answer> Talk::ask(const std::string& line) {
+Result<Answer> Talk::ask(const std::string& text) {
+  return answer({.text = text, .before = turns_.size(), .tries = 0});
+}
+
+Result<Answer> Talk::edit(const std::string& text) {
+  return answer({.text = text, .before = turns_.size() - 1, .tries = 0});
+}
+
+Result<Answer> Talk::regenerate() {
+  return answer({.text = turns_.back().user, .before = turns_.size() - 1, .tries = turns_.back().tries + 1});
+}
+
+Result<Answer> Talk::answer(const Asked& asked) {
   Answer answer;
-  KVASIR_CHECK(begin());
-  const std::string turn = (ids_.empty() ? "" : "\n") + o_.user + line + "\n" + o_.assistant;
-  KVASIR_TRY(const std::vector<int> more, encode_after(tokenizer(), ids_, turn));
-  std::vector<int> asked = ids_;
-  asked.insert(asked.end(), more.begin(), more.end());
-  if (asked.empty()) return fail(Error::bad_argument, "the turn has no tokens", "chat", "another text");
-  KVASIR_CHECK(make_room(&asked, more.size(), &answer));
+  KVASIR_TRY(Held held, prompt(asked, &answer));
   const double start = now_seconds();
-  KVASIR_TRY(const Reuse reuse, engine_.reuse(session_, asked));
-  KVASIR_CHECK(feed(asked));
+  KVASIR_TRY(const Reuse reuse, engine_.reuse(session_, held.ids));
+  KVASIR_CHECK(feed(held.ids, asked.before < turns_.size()));
   const double fed = now_seconds();
-  const GenerateOptions options = options_for(asked.size());
-  KVASIR_TRY(const Generation g, generate(engine_, session_, asked, options));
-  answer.prompt_tokens = static_cast<int>(asked.size());
+  const GenerateOptions options = options_for(held.ids.size(), asked.tries);
+  KVASIR_TRY(const Generation g, generate(engine_, session_, held.ids, options));
+  answer.prompt_tokens = static_cast<int>(held.ids.size());
   answer.reused = reuse.tokens;
   answer.differs = reuse.differs;
   answer.ttft_ms = (fed - start) * 1e3 + g.stats.ttft_ms;
   answer.decode_tok_s = g.stats.decode_tok_s;
   answer.full =
-      g.stop_reason == StopReason::length && asked.size() + g.tokens.size() == static_cast<size_t>(session_.ctx());
-  KVASIR_CHECK(keep(g));
+      g.stop_reason == StopReason::length && held.ids.size() + g.tokens.size() == static_cast<size_t>(session_.ctx());
+  answer.receipt = g.receipt;
+  totals_.prompt_tokens += answer.prompt_tokens;
+  totals_.reused += answer.reused;
+  KVASIR_TRY(held.ids, ids_after(g));
+  held.text += g.text;
+  turns_.resize(asked.before);
+  turns_.push_back({.user = asked.text, .answer = g.text, .held = std::move(held), .tries = asked.tries});
   return answer;
 }
 
 // The end of an answer is no part of it. A token that reaches over that end leaves its text before.
-Result<void> Talk::keep(const Generation& g) {
-  ids_.assign(session_.tokens().begin(), session_.tokens().end());
+Result<std::vector<int>> Talk::ids_after(const Generation& g) const {
+  std::vector<int> ids(session_.tokens().begin(), session_.tokens().end());
   const auto& shared = engine_.model().tokenizer();
-  const auto context = std::span<const int>(ids_).first(ids_.size() - std::min(ids_.size(), g.tokens.size()));
+  const auto context = std::span<const int>(ids).first(ids.size() - std::min(ids.size(), g.tokens.size()));
   size_t kept = g.tokens.size();
   if (g.stop_reason == StopReason::eos) --kept;
   if (g.stop_reason != StopReason::stop) {
-    ids_.resize(ids_.size() - (g.tokens.size() - kept));
-    return {};
+    ids.resize(ids.size() - (g.tokens.size() - kept));
+    return ids;
   }
   kept = tokens_of(shared, context, g);
   const std::string rest = text_after(shared, context, g, kept);
-  ids_.resize(ids_.size() - (g.tokens.size() - kept));
-  KVASIR_TRY(const std::vector<int> more, encode_after(tokenizer(), ids_, rest));
-  ids_.insert(ids_.end(), more.begin(), more.end());
-  return {};
+  ids.resize(ids.size() - (g.tokens.size() - kept));
+  KVASIR_TRY(const std::vector<int> more, encode_after(tokenizer(), ids, rest));
+  ids.insert(ids.end(), more.begin(), more.end());
+  return ids;
 }
 
 Result<void> Talk::save(const std::string& path) {
-  KVASIR_CHECK(begin());
-  if (!ids_.empty()) {
-    KVASIR_CHECK(engine_.reuse(session_, ids_));
+  KVASIR_TRY(const Held begun, beginning());
+  const std::vector<int>& ids = turns_.empty() ? begun.ids : turns_.back().held.ids;
+  if (ids.empty()) {
+    session_.clear();
+  } else {
+    KVASIR_CHECK(engine_.reuse(session_, ids));
     FeedOutput out;
-    KVASIR_CHECK(engine_.prefill(session_, std::span(ids_).subspan(static_cast<size_t>(session_.pos())), &out));
+    KVASIR_CHECK(engine_.prefill(session_, std::span(ids).subspan(static_cast<size_t>(session_.pos())), &out));
   }
-  return session_.save(path);
+  KVASIR_CHECK(session_.save(path));
+  return write_talk(talk_path(path), {.system = o_.system, .turns = turns_});
 }
 
 Result<void> Talk::load(const std::string& path) {
+  KVASIR_TRY(SavedTalk saved, read_talk(talk_path(path), engine_.model().info().vocab));
   KVASIR_CHECK(session_.load(path));
-  ids_.assign(session_.tokens().begin(), session_.tokens().end());
+  if (!saved.turns.empty() && !std::ranges::equal(session_.tokens(), saved.turns.back().held.ids)) {
+    session_.clear();  // what the talk needs of it is computed again
+    return fail(Error::damaged, fmt::format("{} is of another talk", talk_path(path)), path,
+                "two files that one /save wrote");
+  }
+  o_.system = std::move(saved.system);
+  turns_ = std::move(saved.turns);
+  totals_ = {};
   return {};
 }
 

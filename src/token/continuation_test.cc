@@ -52,6 +52,20 @@ TEST(Continuation, KeepsTheTextWhereATokenWouldReachOverTheSeam) {
   EXPECT_EQ(*tokenizer->decode(joined(before, rest)), "the fox ran");
 }
 
+TEST(Continuation, DataBehindTheSeamStaysText) {
+  const auto tokenizer = opened("tales");
+  const std::string text = "<|endoftext|>say <|endoftext|>";
+  const std::vector<TextSpan> data{{17, text.size()}}, shifted{{5 + 17, 5 + text.size()}};
+  const Ids ids = *tokenizer->encode("a fox"), end = *tokenizer->encode("<|endoftext|>");
+  const Ids rest = *encode_after(*tokenizer, ids, text, data);
+  EXPECT_EQ(joined(ids, rest), *tokenizer->encode("a fox" + text, shifted));
+  EXPECT_EQ(rest.front(), end.at(0));
+  EXPECT_EQ(std::count(rest.begin(), rest.end(), end.at(0)), 1);
+  // The same behind ids that no encoder would give.
+  const Ids letters{tokenizer->encode("f")->at(0), tokenizer->encode("o")->at(0), tokenizer->encode("x")->at(0)};
+  EXPECT_EQ(*encode_after(*tokenizer, letters, text, data), rest);
+}
+
 TEST(Continuation, AReaderSeesNoControlTokens) {
   const auto tokenizer = opened("tales");
   const Ids ids = *tokenizer->encode("a fox", false);

@@ -327,6 +327,12 @@ std::map<std::string, Good> good_values(const std::string& text, const std::stri
       {"--receipt", {"\n", Shows::nothing}},  // in the JSON anyway
       {"--json", {"\n"}},
       {"--system", {"A long talk."}},
+      {"run --system",
+       {"You are brief.", Shows::differs, {"--chat-template", keep(folder + "/other.jinja"), "--chat"}}},
+      {"run --chat", {"\n", Shows::differs, {"--chat-template", keep(folder + "/other.jinja")}}},
+      {"run --chat-template", {keep(folder + "/other.jinja"), Shows::differs, {"--chat"}}},
+      {"chat --chat-format", {"plain", Shows::nothing}},  // tales has no template
+      {"--image", {"picture.png", Shows::refused}},
       {"--user", {"You say: "}},
       {"--assistant", {""}},
       {"logits --out", {keep(folder + "/l.npy")}},

@@ -143,9 +143,9 @@ TEST(SlowE2eRegressChat, AFullContextLeavesAWayOut) {
   std::string typed, line;
   for (int i = 0; i < 25; ++i) line += "a long line of words to say ";
   for (int i = 0; i < 7; ++i) typed += line + "\n";
-  const Outcome full = chat(typed + "/again\n/clear\n/again\n", {"-n", "5"});
+  const Outcome full = chat(typed + "/regen\n/clear\n/regen\n", {"-n", "5"});
   EXPECT_EQ(full.code, 0);
-  for (const char* way : {"the context is full", "/save FILE", "/clear", "/again", "--on-full recompute"})
+  for (const char* way : {"the context is full", "/save FILE", "/clear", "/regen", "--on-full recompute"})
     EXPECT_THAT(full.err, HasSubstr(way));
   EXPECT_THAT(full.err, Not(HasSubstr("-p")));
   EXPECT_THAT(full.err, Not(HasSubstr("--ctx"))) << "the model allows no more";
@@ -187,13 +187,13 @@ TEST(SlowE2eRegressChat, CommandsSayWhatTheyNeed) {
   const TempFolder folder;
   const std::string spaced = folder / "a talk.kv";
   const Outcome outcome = chat("/save\n/load\n/save \n/save /nonexistent/x.kv\nHi\n/save " + spaced +
-                                   "\n/clear\n/load " + spaced + "\n/stats now\n/nope\n/again\n",
+                                   "\n/clear\n/regen\n/load " + spaced + "\n/stats now\n/nope\n",
                                {"-n", "3"});
   EXPECT_EQ(outcome.code, 0);
   for (const char* line :
        {"chat: /save needs a file name (try: /save talk.kv)", "chat: /load needs a file name",
         "/nonexistent/x.kv: cannot be created, its folder does not exist", "/stats takes nothing after it",
-        "\"/nope\" is not a command", "every turn has been answered"})
+        "\"/nope\" is not a command", "/regen: nothing has been asked"})
     EXPECT_THAT(outcome.err, HasSubstr(line));
   EXPECT_THAT(outcome.out, HasSubstr("User: Hi"));
   EXPECT_TRUE(fs::exists(spaced));
@@ -264,7 +264,7 @@ TEST(SlowE2eRegressChat, CtrlCStopsAPromptThatIsStillRead) {
   child.type("/stats\n");
   const std::string held = child.wait_for(" of 1024 positions");
   EXPECT_LT(std::stoi(held.substr(held.find_last_of("\n", held.size() - 20) + 1)), 450) << "not all of it was read";
-  child.type("/again\n");
+  child.type("/regen\n");
   EXPECT_THAT(child.wait_for("tok/s]"), HasSubstr(" tokens reused"));
   child.type("/quit\n");
   EXPECT_EQ(child.end(), 0);

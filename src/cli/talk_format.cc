@@ -1,0 +1,70 @@
+// Messages to texts, and texts to ids.
+#include "cli/talk_format.h"
+
+#include <algorithm>
+
+#include "cli/json.h"
+
+namespace kvasir::cli {
+namespace {
+
+// The parts of `text` that are data, as far as they lie behind `from`, counted from there.
+std::vector<TextSpan> data_from(const ChatText& text, size_t from) {
+  std::vector<TextSpan> data;
+  for (const TextSpan& span : text.data)
+    if (span.end > from) data.push_back({.begin = std::max(span.begin, from) - from, .end = span.end - from});
+  return data;
+}
+
+}  // namespace
+
+TalkFormat TalkFormat::plain(std::string user, std::string assistant) {
+  TalkFormat format;
+  format.user_ = std::move(user);
+  format.assistant_ = std::move(assistant);
+  return format;
+}
+
+Result<TalkFormat> TalkFormat::of_template(const std::string& model, const std::string& file) {
+  TalkFormat format;
+  KVASIR_TRY(format.template_, ChatTemplate::of_model(model, file));
+  return format;
+}
+
+Result<ChatText> TalkFormat::prompt(std::span<const Message> messages) const {
+  if (is_plain()) {
+    ChatText text{.text = {}, .data = {}};
+    for (const Message& message : messages) {
+      const bool asks = message.role == "user";
+      if (asks) text.text += (text.text.empty() ? "" : "\n") + user_;
+      text.text += message.content;
+      if (asks) text.text += "\n" + assistant_;
+    }
+    return text;
+  }
+  Json list = Json::array();
+  for (const Message& message : messages) list.push_back({{"role", message.role}, {"content", message.content}});
+  const Json talk{{"messages", list}, {"add_generation_prompt", true}};
+  auto text = template_->render(talk.text());
+  if (text) return text;
+  Error error = std::move(text).error();
+  // What a template refuses, it says in its own words.
+  error.where = error.where == "raise_exception" ? "the chat template" : "the chat template, " + error.where;
+  return tl::unexpected(std::move(error));
+}
+
+// A template writes the token that a text begins with, where it wants one.
+Result<std::vector<int>> TalkFormat::encode(const Tokenizer& tokenizer, std::span<const int> before,
+                                            const ChatText& text, size_t from) const {
+  const std::string_view rest = std::string_view(text.text).substr(from);
+  const std::vector<TextSpan> data = data_from(text, from);
+  if (before.empty() && !is_plain()) return tokenizer.encode(rest, data, false);
+  return encode_after(tokenizer, before, rest, data);
+}
+
+std::vector<std::string> TalkFormat::stops() const {
+  if (!is_plain() || user_.empty()) return {};
+  return {"\n" + user_};
+}
+
+}  // namespace kvasir::cli
