@@ -14,6 +14,7 @@ import contract_answers
 import contract_life
 import contract_models
 import contract_refusals
+import contract_tools
 from serving import ROOT, Server, check, failures
 
 
@@ -34,7 +35,7 @@ def main():
     parser.add_argument('checks', nargs='*')
     a = parser.parse_args()
     bench = Bench(os.path.abspath(a.program), os.path.abspath(a.models))
-    checks = {name: run for part in (contract_answers, contract_refusals, contract_life, contract_models)
+    checks = {name: run for part in (contract_answers, contract_refusals, contract_life, contract_models, contract_tools)
               for name, run in vars(part).items() if name.startswith('check_')}
     for name in a.checks or checks:
         begin = time.monotonic()

@@ -132,7 +132,7 @@ def tensors_of(pairs):
     return tensors
 
 
-def write_model(folder):
+def write_model(folder, template=None):
     os.makedirs(folder, exist_ok=True)
     added, pairs, end = tokens_of_texts()
     write_safetensors(os.path.join(folder, 'model.safetensors'), tensors_of(pairs))
@@ -149,7 +149,7 @@ def write_model(folder):
             'model': {'type': 'BPE', 'dropout': None, 'unk_token': None, 'continuing_subword_prefix': None,
                       'end_of_word_suffix': None, 'fuse_unk': False, 'byte_fallback': False, 'merges': [],
                       'vocab': {letter: byte for byte, letter in byte_letters().items()}}},
-        'tokenizer_config.json': {'eos_token': '<|im_end|>', 'chat_template': TEMPLATE},
+        'tokenizer_config.json': {'eos_token': '<|im_end|>', 'chat_template': template or TEMPLATE},
     }
     for name, content in files.items():
         with open(os.path.join(folder, name), 'w', encoding='utf-8') as file:
