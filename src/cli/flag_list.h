@@ -30,10 +30,9 @@ inline constexpr double kMostAtOnce = 4096;
 
 // ---- the model ----------------------------------------------------------------------------------------------------
 
-inline constexpr Flag kModel{.names = "MODEL,-m,--model",
-                             .help =
-                                 "a Hugging Face folder, a .gguf, a llama2.c .bin, a name from models/, or "
-                                 "OWNER/NAME that has been pulled"};
+inline constexpr Flag kModel{
+    .names = "MODEL,-m,--model",
+    .help = "a Hugging Face folder, .gguf, llama2.c .bin, name from models/ or pulled OWNER/NAME"};
 inline constexpr Flag kWeights{.names = "--weights",
                                .help = "how weights are held; streamed: two layers in memory",
                                .kind = Kind::name,
@@ -559,8 +558,7 @@ inline constexpr Flag kSynthSeed{
 inline constexpr Flag kForceFolder{
     .names = "--force", .help = "replace a folder that an earlier synth made", .kind = Kind::toggle};
 
-// ---- pull, list, rm -----------------------------------------------------------------------------------------------
-
+// ---- pull, rm -----------------------------------------------------------------------------------------------------
 inline constexpr Flag kPullModel{.names = "NAME",
                                  .help = "OWNER/NAME, OWNER/NAME:Q4_K_M (a type of its GGUF files) or OWNER/NAME:FILE",
                                  .required = true};
@@ -578,8 +576,6 @@ inline constexpr Flag kTimeout{.names = "--timeout",
                                .low = 1,
                                .high = 1e6,
                                .unit = "seconds"};
-inline constexpr Flag kRemovedModel{
-    .names = "NAME", .help = "OWNER/NAME of a model that has been pulled", .required = true};
 
 // ---- tokenize, inspect --------------------------------------------------------------------------------------------
 

@@ -66,7 +66,8 @@ Result<std::vector<RemoteFile>> choose_files(const Listing& listing, const Wante
     chosen = folder_files(names);
   } else {
     auto gguf = choose_gguf(names, wanted.what, wanted.text());
-    if (!gguf && wanted.what.empty() && gguf.error().kind == Error::not_found)
+    const bool some = std::ranges::any_of(names, [](const std::string& name) { return name.ends_with(".gguf"); });
+    if (!some && wanted.what.empty())
       return fail(Error::not_found, "it holds neither config.json with model*.safetensors nor a GGUF file",
                   wanted.text(), "another repository, or OWNER/NAME:FILE");
     KVASIR_TRY(chosen, std::move(gguf));

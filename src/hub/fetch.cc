@@ -60,6 +60,7 @@ Result<void> Fetch::start_pieces() {
 Result<void> Fetch::start(Piece& piece) {
   Exchange& exchange = piece.exchange;
   exchange.url = direct_.empty() ? source_.url : direct_;
+  exchange.trusted = direct_.empty() || direct_trusted_;
   exchange.range = {piece.begin + piece.got, piece.end};
   exchange.on_head = [this, &piece](const Answer& answer) { return begin(piece, answer); };
   exchange.on_bytes = [this, &piece](std::string_view bytes) { return take(piece, bytes); };
@@ -88,6 +89,8 @@ Result<void> Fetch::begin(Piece& piece, const Answer& answer) {
                               told.empty() ? "no range" : in_quotes(told)),
                   source_.name, "pull again, or another endpoint");
     takes_ranges_ = true;
+    direct_ = piece.exchange.url;
+    direct_trusted_ = piece.exchange.trusted;
     return {};
   }
   const std::string length = answer.header("content-length");
@@ -131,7 +134,6 @@ Result<void> Fetch::finish(Piece& piece) {
   piece.running = false;
   const bool whole = piece.begin + piece.got == piece.end;
   std::optional<Failure> failure = piece.exchange.failure();
-  if (!failure && piece.exchange.url != source_.url) direct_ = piece.exchange.url;
   if (!failure && whole) return {};
   if (!failure)
     failure = Failure{
@@ -139,11 +141,10 @@ Result<void> Fetch::finish(Piece& piece) {
          source_.name, "pull again"},
         true,
         {}};
-  const bool direct = !direct_.empty() && failure->error.kind != Error::damaged;
   direct_.clear();  // an address that was led to may be good for a while only
   if (file_.size() >= size_at_failure_ + kRealProgress) patience_.progress();
   size_at_failure_ = file_.size();
-  failure->again = failure->again || (direct && piece.exchange.answer().status >= 400);
+  failure->again = failure->again || (!piece.exchange.trusted && piece.exchange.answer().status >= 400);
   const auto seconds = patience_.wait_after(*failure);
   if (!seconds) return tl::unexpected(std::move(failure->error));
   piece.retry_at = now_seconds() + *seconds;

@@ -62,7 +62,8 @@ class Fetch {
   std::deque<std::unique_ptr<Piece>> pieces_;  // in the order of their bytes
   uint64_t planned_ = 0;                       // bytes that pieces have been made for
   bool takes_ranges_ = false;                  // the server has shown it
-  std::string direct_;                         // where the last redirect led; empty: not known
+  std::string direct_;                         // where redirects led; empty: not known
+  bool direct_trusted_ = false;                // and whether the hub alone led there
   Patience patience_;
   uint64_t size_at_failure_ = 0;
 };

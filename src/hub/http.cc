@@ -170,7 +170,7 @@ size_t Exchange::take_header(char* data, size_t size, size_t count, void* exchan
   const size_t colon = line.find(':');
   if (colon == line.npos) return size * count;
   std::string name = lower_case(trimmed(line.substr(0, colon)));
-  if (self.trusted_ || !is_of_hub(name)) self.answer_.headers[std::move(name)] = trimmed(line.substr(colon + 1));
+  if (self.trusted || !is_of_hub(name)) self.answer_.headers[std::move(name)] = trimmed(line.substr(colon + 1));
   return size * count;
 }
 
@@ -211,13 +211,13 @@ Client::~Client() {
 
 // Over plain http only to this machine: everybody on the way could read it.
 bool Client::sends_token(const Exchange& exchange, const Origin& origin) const {
-  return !connection_.token.empty() && exchange.trusted_ && origin == origin_ &&
+  return !connection_.token.empty() && exchange.trusted && origin == origin_ &&
          (origin.scheme == "https" || origin.loopback());
 }
 
 Result<void> Client::set_options(Exchange& exchange) {
   KVASIR_TRY(const Origin origin, origin_of(*curl_, exchange.url, connection_.endpoint));
-  exchange.trusted_ = exchange.trusted_ && origin == origin_;
+  exchange.trusted = exchange.trusted && origin == origin_;
   CURL* const easy = exchange.easy_;
   curl_->list_free(std::exchange(exchange.headers_, nullptr));
   exchange.headers_ = curl_->list_append(nullptr, "Accept-Encoding: identity");
@@ -266,7 +266,6 @@ Result<void> Client::start(Exchange& exchange) {
   if (exchange.easy_ == nullptr) exchange.easy_ = curl_->easy_init();
   if (exchange.easy_ == nullptr) return fail(Error::no_room, "no memory for a connection", shown_url(exchange.url));
   exchange.client_ = this;
-  exchange.trusted_ = true;
   exchange.hops_ = 0;
   exchange.answer_ = {};
   exchange.stopped_.reset();

@@ -74,6 +74,9 @@ class Exchange {
   std::string url;
   std::optional<std::pair<uint64_t, uint64_t>> range;  ///< first byte and the one after the last
   bool head_only = false;
+  /// No other host was on the way so far: only then does the hub get the token. Whoever starts an exchange at the
+  /// address where another one ended passes this on too.
+  bool trusted = true;
   /// Called once before the first byte of a good answer (2xx), and then with the bytes. An error ends the exchange.
   std::function<Result<void>(const Answer&)> on_head;
   std::function<Result<void>(std::string_view)> on_bytes;
@@ -97,7 +100,7 @@ class Exchange {
   class Client* client_ = nullptr;
   CURL* easy_ = nullptr;
   curl_slist* headers_ = nullptr;
-  bool added_ = false, body_begun_ = false, trusted_ = true;  // trusted_: no other host was on the way so far
+  bool added_ = false, body_begun_ = false;
   int hops_ = 0;
   size_t header_bytes_ = 0;
   Answer answer_;
