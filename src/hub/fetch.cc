@@ -24,7 +24,7 @@ bool is_range(const std::string& told, uint64_t begin, uint64_t end, uint64_t al
 }  // namespace
 
 Result<void> Fetch::run() {
-  planned_ = size_at_failure_ = file_.size();
+  planned_ = file_.size();
   while (file_.size() < file_.bytes()) {
     KVASIR_CHECK(start_pieces());
     Exchange* const ended = client_.wait(kTick);
@@ -40,6 +40,7 @@ Fetch::Piece& Fetch::piece_of(const Exchange* exchange) {
 
 // Until the server has shown that it takes ranges, one request at a time.
 Result<void> Fetch::start_pieces() {
+  if (now_seconds() < resume_at_) return {};
   const size_t at_once = takes_ranges_ ? connections_ : 1;
   while (planned_ < file_.bytes() && pieces_.size() < (takes_ranges_ ? kPiecesAhead * connections_ : 1)) {
     auto piece = std::make_unique<Piece>();
@@ -50,7 +51,7 @@ Result<void> Fetch::start_pieces() {
   auto running = static_cast<size_t>(std::ranges::count_if(pieces_, [](const auto& piece) { return piece->running; }));
   for (const auto& piece : pieces_) {
     const bool whole = piece->begin + piece->got == piece->end;
-    if (piece->running || whole || running >= at_once || piece->retry_at > now_seconds()) continue;
+    if (piece->running || whole || running >= at_once) continue;
     KVASIR_CHECK(start(*piece));
     ++running;
   }
@@ -114,6 +115,7 @@ Result<void> Fetch::take(Piece& piece, std::string_view bytes) {
     return fail(Error::damaged, fmt::format("more than the announced {} bytes came", file_.bytes()), source_.name,
                 "another endpoint");
   piece.got += bytes.size();
+  came_ += bytes.size();
   if (&piece == pieces_.front().get()) return write(piece, bytes);
   piece.held += bytes;
   return {};
@@ -142,12 +144,19 @@ Result<void> Fetch::finish(Piece& piece) {
         true,
         {}};
   direct_.clear();  // an address that was led to may be good for a while only
-  if (file_.size() >= size_at_failure_ + kRealProgress) patience_.progress();
-  size_at_failure_ = file_.size();
   failure->again = failure->again || (!piece.exchange.trusted && piece.exchange.answer().status >= 400);
-  const auto seconds = patience_.wait_after(*failure);
-  if (!seconds) return tl::unexpected(std::move(failure->error));
-  piece.retry_at = now_seconds() + *seconds;
+  return pause_after(*failure);
+}
+
+// What fails while all wait is the same outage, and counts once.
+Result<void> Fetch::pause_after(const Failure& failure) {
+  const double now = now_seconds();
+  if (failure.again && now < resume_at_) return {};
+  if (came_ >= came_at_failure_ + kRealProgress) patience_.progress();
+  came_at_failure_ = came_;
+  const auto seconds = patience_.wait_after(failure);
+  if (!seconds) return tl::unexpected(failure.error);
+  resume_at_ = now + *seconds;
   return {};
 }
 

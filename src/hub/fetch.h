@@ -41,7 +41,6 @@ class Fetch {
     std::string held;
     Exchange exchange;
     bool running = false;
-    double retry_at = 0;
   };
 
   Result<void> start_pieces();
@@ -49,6 +48,7 @@ class Fetch {
   Result<void> begin(Piece& piece, const Answer& answer);
   Result<void> take(Piece& piece, std::string_view bytes);
   Result<void> finish(Piece& piece);
+  Result<void> pause_after(const Failure& failure);
   Result<void> write(Piece& piece, std::string_view bytes);
   Result<void> drop_written();
   Piece& piece_of(const Exchange* exchange);
@@ -65,7 +65,8 @@ class Fetch {
   std::string direct_;                         // where redirects led; empty: not known
   bool direct_trusted_ = false;                // and whether the hub alone led there
   Patience patience_;
-  uint64_t size_at_failure_ = 0;
+  uint64_t came_ = 0, came_at_failure_ = 0;  // bytes, whether written or held
+  double resume_at_ = 0;                     // nothing is asked for before: an outage ends all requests at once
 };
 
 }  // namespace kvasir::hub

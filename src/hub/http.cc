@@ -227,7 +227,6 @@ Result<void> Client::set_options(Exchange& exchange) {
   curl_->easy_set(easy, CURLOPT_URL, exchange.url.c_str());
   curl_->easy_set(easy, CURLOPT_HTTPHEADER, exchange.headers_);
   curl_->easy_set(easy, CURLOPT_USERAGENT, fmt::format("kvasir/{}", kVersion).c_str());
-  curl_->easy_set(easy, CURLOPT_NOSIGNAL, 1L);
   curl_->easy_set(easy, CURLOPT_PROTOCOLS_STR, "http,https");
   // With HTTP/2 all ranges would share one connection, and its speed.
   curl_->easy_set(easy, CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_1_1));

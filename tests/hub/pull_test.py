@@ -233,6 +233,24 @@ def case_cut_always(case):
     check(told['fetched_bytes'] == told['bytes'] - kept, told)
 
 
+def case_outage(case):
+    """All connections are cut for more than a second: one outage, not as many failures as there are connections."""
+    ends = []
+
+    def cutting(handler, place):
+        if place != 'content' or (ends and time.monotonic() > ends[0]):
+            return False
+        if case.hub.content_bytes < 5_000_000:
+            return False
+        if not ends:
+            ends.append(time.monotonic() + 1.5)
+        handler.cut()
+        return True
+    case.hub.rules = [cutting]
+    case.good(BIG, '--connections', '16')
+    check(ends and time.monotonic() > ends[0], 'there was no outage')
+
+
 def case_stall(case):
     stalls = [1]
 
