@@ -31,8 +31,9 @@ Result<int> run(const Args& a) {
                 {"bytes", pulled->bytes},
                 {"fetched_bytes", pulled->fetched}});
   else
-    fmt::print("{}: {} files, {} bytes, of which {} came now\n{}\n", pulled->name, pulled->files,
-               with_commas(pulled->bytes), with_commas(pulled->fetched), pulled->path);
+    fmt::print("{}: {} {}, {} bytes, of which {} came now\n{}\n", pulled->name, pulled->files,
+               pulled->files == 1 ? "file" : "files", with_commas(pulled->bytes), with_commas(pulled->fetched),
+               pulled->path);
   return kOk;
 }
 
