@@ -4,5 +4,7 @@ include(cmake/libraries.cmake)
 find_package(CLI11 REQUIRED)
 find_package(nlohmann_json REQUIRED)
 pkg_check_modules(EDIT REQUIRED IMPORTED_TARGET libedit)
-# Its own CMake package asks for what its exposer needs: civetweb, curl, zlib.
+pkg_check_modules(NETTLE REQUIRED IMPORTED_TARGET nettle)
+pkg_check_modules(CURL REQUIRED libcurl>=7.85)  # its header; the program loads the library when it is needed
+# prometheus-cpp's own CMake package asks for what its exposer needs: civetweb, curl, zlib.
 find_library(PROMETHEUS_CORE_LIBRARY prometheus-cpp-core REQUIRED)

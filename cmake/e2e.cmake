@@ -46,6 +46,11 @@ foreach(test clients/contract_test clients/contrib_test load/serve_load load/ser
     ENVIRONMENT "PYTHONDONTWRITEBYTECODE=1;KVASIR_MODELS=${PROJECT_SOURCE_DIR}/models")
 endforeach()
 set_tests_properties(e2e.contract_test e2e.serve_faults PROPERTIES RUN_SERIAL ON)
+# A hub on loopback that misbehaves, and pulls that are killed: 15 times, 100 with KVASIR_TEST_ALL.
+foreach(test pull_test pull_kills)
+  add_test(NAME e2e.${test} COMMAND ${PYTHON3} ${PROJECT_SOURCE_DIR}/tests/hub/${test}.py --program $<TARGET_FILE:kvasir>)
+  set_tests_properties(e2e.${test} PROPERTIES LABELS slow TIMEOUT 600 ENVIRONMENT PYTHONDONTWRITEBYTECODE=1)
+endforeach()
 add_test(NAME e2e.clients COMMAND ${PYTHON3} ${PROJECT_SOURCE_DIR}/tests/clients/clients_test.py
   --program $<TARGET_FILE:kvasir> --work ${CMAKE_BINARY_DIR}/clients)
 set_tests_properties(e2e.clients PROPERTIES LABELS slow TIMEOUT 300 SKIP_RETURN_CODE 77 ENVIRONMENT PYTHONDONTWRITEBYTECODE=1)

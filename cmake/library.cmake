@@ -1,6 +1,6 @@
-# The library (everything but the server and the command line), the server, the program and its link `llm`.
+# The library (everything but the server, the hub and the command line), those, the program and its link `llm`.
 file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/*.cc)
-list(FILTER sources EXCLUDE REGEX "_test\\.cc$|/src/(cli|serve)/")
+list(FILTER sources EXCLUDE REGEX "_test\\.cc$|/src/(cli|hub|serve)/")
 
 # Sanitizers take minutes for such a file with all its loops unrolled.
 set(kernels_level -O3)
@@ -94,11 +94,20 @@ if(CMAKE_CXX_FLAGS MATCHES "-fsanitize")
 endif()
 target_compile_options(kvasir_serve PRIVATE ${serve_level} "$<$<CXX_COMPILER_ID:GNU>:-fcoroutines;-Wno-tsan>")
 
+# So is the hub: who embeds the library gets no requests to anywhere. libcurl is loaded by `kvasir pull` alone, as it
+# brings twenty libraries along: only its header is needed here.
+file(GLOB hub_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/hub/*.cc)
+list(FILTER hub_sources EXCLUDE REGEX "_test\\.cc$")
+add_library(kvasir_hub STATIC ${hub_sources})
+target_include_directories(kvasir_hub PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_BINARY_DIR} ${CURL_INCLUDE_DIRS})
+target_link_libraries(kvasir_hub PUBLIC kvasir_lib PkgConfig::NETTLE ${CMAKE_DL_LIBS} PRIVATE fmt::fmt nlohmann_json::nlohmann_json)
+target_compile_options(kvasir_hub PRIVATE -O1)
+
 file(GLOB cli_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/cli/*.cc)
 list(FILTER cli_sources EXCLUDE REGEX "_test\\.cc$")
 add_executable(kvasir ${cli_sources})
 target_include_directories(kvasir PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_BINARY_DIR})
-target_link_libraries(kvasir PRIVATE kvasir_serve kvasir_lib fmt::fmt CLI11::CLI11 nlohmann_json::nlohmann_json PkgConfig::EDIT)
+target_link_libraries(kvasir PRIVATE kvasir_serve kvasir_hub kvasir_lib fmt::fmt CLI11::CLI11 nlohmann_json::nlohmann_json PkgConfig::EDIT)
 # Option parsing and JSON: the optimiser's time buys nothing there, and under sanitizers their headers take five minutes.
 if(CMAKE_CXX_FLAGS MATCHES "-fsanitize")
   target_compile_options(kvasir PRIVATE -O0 -fno-sanitize=undefined)

@@ -21,7 +21,7 @@ list(FILTER test_sources EXCLUDE REGEX "/tests/e2e/")
 # A precompiled header for each: GoogleTest's take four seconds of every file. ccache needs -fpch-preprocess for it.
 function(kvasir_test_properties target)
   target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR})
-  target_link_libraries(${target} PRIVATE kvasir_serve kvasir_lib GTest::gmock GTest::gtest GTest::gtest_main fmt::fmt
+  target_link_libraries(${target} PRIVATE kvasir_serve kvasir_hub kvasir_lib GTest::gmock GTest::gtest GTest::gtest_main fmt::fmt
     nlohmann_json::nlohmann_json PkgConfig::PCRE2 PkgConfig::XXHASH)
   # Tests find the program, the shipped models and, where it exists, the folder of outside data through these.
   target_compile_definitions(${target} PRIVATE

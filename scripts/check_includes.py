@@ -4,7 +4,7 @@ usage: check_includes.py [ROOT]
 
 Public headers (<kvasir/...>) may be included by every layer; they themselves include only <kvasir/...>, <tl/...> and
 standard headers, declare no type that they do not define (but for implementations, NAMEImpl), and are fourteen at most.
-What stands on the public headers includes nothing else of the library but base: cli, lab, serve, bench, python. Tests
+What stands on the public headers includes nothing else of the library but base: cli, hub, lab, serve, bench, python. Tests
 (x_test.cc, tests/) may include anything; nothing else may include a test's header.
 """
 import os
@@ -27,13 +27,14 @@ EDGES = {
     'lab': ('engine',),
     'sched': ('engine',),
     'serve': ('sched',),
-    'cli': ('serve', 'lab'),
+    'hub': ('base',),
+    'cli': ('serve', 'lab', 'hub'),
     'bench': ('serve', 'lab'),
     'python': ('serve',),
 }
 # These see public headers, base, and each other along EDGES; the files named are the exceptions: they read and write
 # files that no public header knows, or measure private kernels.
-CLIENTS = ('cli', 'lab', 'serve', 'bench', 'python')
+CLIENTS = ('cli', 'hub', 'lab', 'serve', 'bench', 'python')
 EXCEPTIONS = re.compile(r'^src/lab/(quantize|synth|inspect)|^bench/kernels\.cc$')
 MOST_PUBLIC_HEADERS = 14
 DECLARED = re.compile(r'^(?:class|struct|enum class) (\w+);')

@@ -82,7 +82,8 @@ class KVASIR_API Model {
 KVASIR_API Result<std::shared_ptr<const Tokenizer>> open_tokenizer(const std::string& name_or_path);
 
 /// The path of a model given by path or by name. Names are looked for in $KVASIR_MODELS, beside the program
-/// (models, ../models) and in ../share/kvasir/models.
+/// (models, ../models) and in ../share/kvasir/models. OWNER/NAME, also with :TYPE or :FILE, is a model of the hub that
+/// lies in its cache on this machine ($HF_HUB_CACHE, $HF_HOME, $XDG_CACHE_HOME or ~/.cache); nothing is fetched.
 KVASIR_API Result<std::string> find_model(const std::string& name_or_path);
 
 }  // namespace kvasir

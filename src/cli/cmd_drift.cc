@@ -145,7 +145,7 @@ Result<int> run(const Args& a) {
   KVASIR_TRY(const auto engine, Engine::create(model, a.engine.engine));
   options.progress = window_bar();
   const auto report = drift(*engine, ids, model->tokenizer()->bos(), options);
-  clear_window_bar();
+  clear_bar();
   if (!report) return tl::unexpected<Error>(report.error());
   if (a.json)
     print_json(report_json(*report, *engine, options.session));

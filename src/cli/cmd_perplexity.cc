@@ -50,7 +50,7 @@ Result<int> run(const Args& a) {
   options.windows = a.chunks;
   options.progress = window_bar();
   const auto report = perplexity(*engine, ids, model->tokenizer()->bos(), options);
-  clear_window_bar();
+  clear_bar();
   if (!report) return tl::unexpected<Error>(report.error());
   if (a.json)
     print_json(report_json(*report, *engine, a.engine.session));

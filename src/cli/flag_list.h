@@ -31,8 +31,9 @@ inline constexpr double kMostAtOnce = 4096;
 
 // ---- the model ----------------------------------------------------------------------------------------------------
 
-inline constexpr Flag kModel{.names = "MODEL,-m,--model",
-                             .help = "a Hugging Face folder, a .gguf, a llama2.c .bin, or a name from models/"};
+inline constexpr Flag kModel{
+    .names = "MODEL,-m,--model",
+    .help = "a Hugging Face folder, .gguf, llama2.c .bin, name from models/ or pulled OWNER/NAME"};
 inline constexpr Flag kWeights{.names = "--weights",
                                .help = "how weights are held; streamed: two layers in memory",
                                .kind = Kind::name,
@@ -567,6 +568,25 @@ inline constexpr Flag kSynthSeed{
     .names = "--seed", .help = "the same seed gives the same file on every machine", .kind = Kind::seed};
 inline constexpr Flag kForceFolder{
     .names = "--force", .help = "replace a folder that an earlier synth made", .kind = Kind::toggle};
+
+// ---- pull, rm -----------------------------------------------------------------------------------------------------
+inline constexpr Flag kPullModel{.names = "NAME",
+                                 .help = "OWNER/NAME, OWNER/NAME:Q4_K_M (a type of its GGUF files) or OWNER/NAME:FILE",
+                                 .required = true};
+inline constexpr Flag kEndpoint{.names = "--endpoint",
+                                .help = "the hub's address; without it HF_ENDPOINT, or https://huggingface.co"};
+inline constexpr Flag kConnections{.names = "--connections",
+                                   .help = "ranges of a file that come at the same time",
+                                   .kind = Kind::integer,
+                                   .low = 1,
+                                   .high = 16,
+                                   .unit = "connections"};
+inline constexpr Flag kTimeout{.names = "--timeout",
+                               .help = "seconds without a byte, after which a connection is given up",
+                               .kind = Kind::real,
+                               .low = 1,
+                               .high = 1e6,
+                               .unit = "seconds"};
 
 // ---- tokenize, inspect --------------------------------------------------------------------------------------------
 

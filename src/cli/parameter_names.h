@@ -47,6 +47,8 @@ inline constexpr ParameterName kParameterNames[] = {
     {"PrefixOptions::repeats", "--repeats"},
     {"PrefixOptions::shared", "--prefix"},
     {"PrefixOptions::suffix", "--prefix"},
+    {"PullOptions::endpoint", "--endpoint"},
+    {"PullOptions::model", "NAME"},
     {"QuantizeOptions::force = true", "--force"},
     {"QuantizeOptions::tokenizer", "--tokenizer"},
     {"QuantizeOptions::type", "--type"},

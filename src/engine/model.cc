@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "base/hub_cache.h"
 #include "base/quote.h"
 #include "base/rss.h"
 #include "base/system.h"
@@ -79,8 +80,9 @@ Result<std::string> find_model(const std::string& name) {
     for (const fs::path& folder : model_folders())
       if (is_there(folder / name / "config.json") || fs::is_regular_file(folder / name, ec))
         return fs::weakly_canonical(folder / name, ec).string();
+  if (const auto wanted = hub::parse_wanted(name)) return hub::pulled_model(hub::cache_folder(), *wanted);
   return fail(Error::not_found, "no such model", name,
-              "a path, or the name of a model that ships with Kvasir: tales, tales-gpt2");
+              "a path, a model that ships with Kvasir (tales, tales-gpt2), or OWNER/NAME that has been pulled");
 }
 
 Result<std::shared_ptr<const Tokenizer>> open_tokenizer(const std::string& name_or_path) {
@@ -150,7 +152,7 @@ Result<std::shared_ptr<const Model>> Model::open(const std::string& name_or_path
   KVASIR_TRY(ModelDescription description, describe_model(files, path));
   const ModelConfig& config = description.config;
   auto model = std::make_unique<Impl>(options);
-  model->info = {.name = fs::path(path).filename().string(),
+  model->info = {.name = hub::model_name(path),
                  .path = path,
                  .family = config.family,
                  .weight_type = {},

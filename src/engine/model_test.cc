@@ -59,8 +59,25 @@ TEST(Model, NamesAreLookedForInTheFolderOfModels) {
   EXPECT_TRUE(fs::equivalent(*found, folder / "mine"));
   EXPECT_EQ(*find_model((folder / "mine").string()), (folder / "mine").string()) << "a path is taken as it is";
   EXPECT_THAT(message_of(find_model("yours")), AllOf(HasSubstr("yours"), HasSubstr("tales")));
-  EXPECT_FALSE(find_model("not/here"));
+  EXPECT_THAT(message_of(find_model("not/here")), HasSubstr("kvasir pull not/here"));
   EXPECT_FALSE(find_model(""));
+}
+
+TEST(Model, OneThatHasBeenPulledIsFoundByItsName) {
+  const TempFolder cache;
+  const std::string commit(40, 'c');
+  const fs::path repo = cache / "models--fox--tiny", snapshot = repo / "snapshots" / commit;
+  fs::create_directories(snapshot);
+  tiny::llama().write(snapshot);
+  fs::create_directories(repo / "refs");
+  tiny::put(repo / "refs" / "main", commit);
+  const ScopedEnv hub("HF_HUB_CACHE", cache.path().string());
+  EXPECT_EQ(*find_model("fox/tiny"), snapshot.string());
+  const auto opened = Model::open("fox/tiny");
+  ASSERT_TRUE(opened) << message_of(opened);
+  EXPECT_EQ((*opened)->info().name, "fox/tiny");
+  EXPECT_FALSE(find_model("fox/other"));
+  EXPECT_FALSE(find_model("fox/tiny:Q8_0"));
 }
 
 TEST(Model, RefusalsSayWhatIsMissing) {

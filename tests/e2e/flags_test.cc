@@ -112,6 +112,10 @@ class SlowE2eFlags : public testing::Test {
       return {{{"TALKS", path("empty.json")}, {"TALKS", path("talk.json")}},
               {{"--chat-template", path("chat.jinja")}, {"--json", toggle}}};
     if (command == "tokenize") return {{{"MODEL", "tales"}, {"TEXT", "Once upon"}}, {{"--json", toggle}}};
+    if (command == "pull")  // nobody is there; tests/hub has a hub
+      return {{{"NAME", "nobody/nothing"}}, {{"--endpoint", "http://127.0.0.1:1"}, {"--json", toggle}}};
+    if (command == "list") return {{}, {{"--json", toggle}}};
+    if (command == "rm") return {{{"NAME", "nobody/nothing"}}, {{"--json", toggle}}};
     ADD_FAILURE() << "a command that this test does not know: " << command;
     return {};
   }
@@ -406,6 +410,12 @@ std::map<std::string, Good> good_values(const std::string& text, const std::stri
       {"TALKS", {keep(folder + "/talk.json")}},
       {"--chat-template", {keep(folder + "/other.jinja")}},
       {"--adapt", {"\n"}},
+      {"NAME", {"nobody/other", Shows::refused}},
+      {"--endpoint", {"http://127.0.0.1:2", Shows::refused}},
+      {"--connections", {"2", Shows::refused}},
+      {"--timeout", {"2", Shows::refused}},
+      {"pull --json", {"\n", Shows::refused}},
+      {"rm --json", {"\n", Shows::refused}},
   };
 }
 
