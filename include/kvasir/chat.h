@@ -32,6 +32,8 @@ struct ChatOptions {
   /// one text, "developer" as "system" where the template does not know it. False: exactly what is given, as Hugging
   /// Face's transformers would render it.
   bool adapt = true;
+  /// False: nothing of the text is data, so that control tokens are read in messages too, as transformers does.
+  bool marks_data = true;
 };
 
 /// A part of an answer, in the order in which the model wrote it.

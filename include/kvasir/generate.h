@@ -56,6 +56,7 @@ struct GenerateOptions {
   OnFull on_full = OnFull::stop;
   int max_tokens = -1;             ///< -1: until the end of text or of the context; 0 is refused
   std::vector<std::string> stop;   ///< the text ends before the first of these
+  bool keep_stop = false;          ///< the stop string is part of the text
   std::vector<int> stop_ids = {};  ///< tokens that end the text as an end-of-text token does
   int min_tokens = 0;              ///< no token ends the text before so many are generated
   bool ignore_eos = false;
@@ -93,6 +94,7 @@ struct Generation {
   int recomputed = 0;             ///< how often the last half of the context was computed anew
   int waited = 0;                 ///< how often it gave its blocks to others of its batch, and was computed anew
   StopReason stop_reason = StopReason::length;
+  std::string stop_text;               ///< the one of GenerateOptions::stop that ended it
   std::vector<TokenLogprob> logprobs;  ///< [tokens], when asked for
   std::string receipt;                 ///< 32 hex digits, when asked for
   GenStats stats;

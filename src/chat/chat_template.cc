@@ -161,6 +161,7 @@ Result<ChatText> ChatTemplate::render(std::string_view talk, const ChatOptions& 
   KVASIR_TRY(jinja::Rendered rendered, one.jinja.render(context, now));
   ChatText text{std::move(rendered.text), std::move(rendered.data), std::move(rendered.lines)};
   if (goes_on) KVASIR_CHECK(cut_after_last(context, &text));
+  if (!options.marks_data) text.data.clear();
   return text;
 }
 

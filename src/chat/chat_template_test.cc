@@ -66,6 +66,23 @@ TEST(ChatTemplate, ATalkIsAdapted) {
   EXPECT_EQ(text_of("{{ x }}", "[]").substr(0, 6), "error:");
 }
 
+TEST(ChatTemplate, TheDayAndTheDataAreAsAsked) {
+  const auto made = ChatTemplate::parse("{{ strftime_now('%Y-%m-%d') }} {{ messages[0].content }}");
+  const char* const talk = R"({"messages": [{"content": "ab"}]})";
+  const auto text = (*made)->render(talk, {.now = 86400.0 * 366});
+  EXPECT_EQ(text->text, "1971-01-02 ab");
+  EXPECT_THAT(text->data, testing::ElementsAre(TextSpan{11, 13}));
+  EXPECT_THAT((*made)->render(talk, {.now = 0, .marks_data = false})->data, testing::IsEmpty());
+}
+
+TEST(ChatTemplate, TheLinesThatWroteATextAreKnown) {
+  const auto made = ChatTemplate::parse("a\n{% for m in messages %}\n<{{ m.content }}>\n{% endfor %}");
+  const auto text = (*made)->render(R"({"messages": [{"content": "\u00e9"}, {"content": ""}]})");
+  EXPECT_EQ(text->text, "a\n<\u00e9>\n<>\n");
+  using Lines = std::vector<std::pair<size_t, int>>;
+  EXPECT_EQ(text->lines, (Lines{{0, 1}, {2, 2}, {3, 3}, {5, 3}, {7, 2}, {8, 3}}));
+}
+
 TEST(ChatTemplate, ALastMessageGoesOn) {
   const char* const jinja = "{% for m in messages %}<{{ m.role }}>{{ m.content }}</>{% endfor %}";
   EXPECT_EQ(text_of(jinja, R"({"continue_final_message": true, "messages": [{"role": "user", "content": "a"},

@@ -13,6 +13,7 @@
 #include "cli/parameter_names.h"
 #include "cli/sampling_args.h"
 #include "cli/talk.h"
+#include "cli/template_args.h"
 
 namespace kvasir::cli {
 namespace {
@@ -22,8 +23,9 @@ struct Args {
   EngineArgs engine;
   SamplingArgs sampling;
   TalkOptions talk;
+  TemplateArgs chat_template;
   int n = -1;
-  std::string on_full = "stop", chat_format = "auto", chat_template, user = "User: ", assistant = "Assistant:";
+  std::string on_full = "stop", chat_format = "auto", user = "User: ", assistant = "Assistant:";
   std::vector<std::string> images;
 };
 
@@ -217,8 +219,9 @@ int talk_with(Chat& chat) {
 // A model without a template talks in plain turns, unless a template was asked for.
 Result<TalkFormat> talk_format(const Args& a, bool plain) {
   if (plain || a.chat_format == "plain") return TalkFormat::plain(a.user, a.assistant);
-  auto format = TalkFormat::of_template(a.model.model, a.chat_template);
-  if (!format && a.chat_template.empty() && format.error().kind == Error::not_found)
+  KVASIR_TRY(const ChatOptions options, a.chat_template.options());
+  auto format = TalkFormat::of_template(a.model.model, a.chat_template.file, options);
+  if (!format && a.chat_template.file.empty() && format.error().kind == Error::not_found)
     return TalkFormat::plain(a.user, a.assistant);
   return format;
 }
@@ -270,7 +273,7 @@ void add(Flags& flags, Run* run_command) {
       with_choices(with_help(flag::kChatFormat, "auto: by the model's chat template, in plain turns without one"),
                    talk_format_choices),
       &a->chat_format);
-  flags.bind(flag::kChatTemplate, &a->chat_template);
+  a->chat_template.add(flags);
   flags.bind(flag::kUser, &a->user);
   flags.bind(flag::kAssistant, &a->assistant);
   flags.bind(flag::kImage, &a->images);

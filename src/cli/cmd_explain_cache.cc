@@ -6,6 +6,7 @@
 #include <kvasir/chat.h>
 
 #include "cli/prompt_args.h"
+#include "cli/template_args.h"
 #include "serve/api/fields.h"
 #include "serve/api/prompts.h"
 #include "serve/api/translate.h"
@@ -15,7 +16,7 @@ namespace {
 
 struct Args {
   std::vector<std::string> files;
-  std::string chat_template;
+  TemplateArgs chat_template;
   bool json = false;
 };
 
@@ -129,14 +130,15 @@ Result<int> run(const Args& args) {
   if (files != 2 && files != 3)
     return fail(Error::bad_argument, fmt::format("{} files", files), "TALKS", "[MODEL] A.json B.json");
   serve::ChatFormat format;
+  KVASIR_TRY(format.options, args.chat_template.options());
   std::shared_ptr<const Tokenizer> tokenizer;
   if (files == 3) {
-    KVASIR_TRY(format.chat_template, ChatTemplate::of_model(args.files[0], args.chat_template));
+    KVASIR_TRY(format.chat_template, ChatTemplate::of_model(args.files[0], args.chat_template.file));
     KVASIR_TRY(tokenizer, open_tokenizer(args.files[0]));
-  } else if (args.chat_template.empty()) {
+  } else if (args.chat_template.file.empty()) {
     return fail(Error::bad_argument, "there is no template", "TALKS", "MODEL A.json B.json, or --chat-template FILE");
   } else {
-    KVASIR_TRY(const std::string jinja, read_text_file(args.chat_template));
+    KVASIR_TRY(const std::string jinja, read_text_file(args.chat_template.file));
     KVASIR_TRY(format.chat_template, ChatTemplate::parse(jinja));
   }
   KVASIR_TRY(const Prompt a, prompt_of(args.files[files - 2], format, tokenizer.get()));
@@ -155,7 +157,7 @@ Result<int> run(const Args& args) {
 void add(Flags& flags, Run* run_command) {
   auto a = std::make_shared<Args>();
   flags.bind(flag::kTwoTalks, &a->files);
-  flags.bind(flag::kChatTemplate, &a->chat_template);
+  a->chat_template.add(flags);
   flags.bind(with_help(flag::kJson, "one JSON object on stdout: differs_at, reused_tokens, a, b"), &a->json);
   flags.footer(
       "A.json and B.json are bodies of requests as the server takes them: chat completions, messages or responses.\n"

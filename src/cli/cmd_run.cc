@@ -11,6 +11,7 @@
 #include "cli/run_report.h"
 #include "cli/sampling_args.h"
 #include "cli/talk_format.h"
+#include "cli/template_args.h"
 
 namespace kvasir::cli {
 namespace {
@@ -23,7 +24,8 @@ struct Args {
   std::string prompts, save_cache, load_cache;
   SamplingArgs sampling;
   bool stats = false, json = false, receipt = false, ignore_eos = false, chat = false;
-  std::string on_full = "stop", system, chat_template;
+  std::string on_full = "stop", system;
+  TemplateArgs chat_template;
   std::vector<std::string> images;
 };
 
@@ -207,10 +209,11 @@ Result<int> run_session(const Args& a, Engine& engine, Session& session, std::sp
 
 // The prompt as one message of a talk, up to where the answer begins. `text`: what stands for the prompt in the output.
 Result<std::vector<int>> chat_ids(const Args& a, const Model& model, std::string* text) {
-  auto format = TalkFormat::of_template(a.model.model, a.chat_template);
+  KVASIR_TRY(const ChatOptions options, a.chat_template.options());
+  auto format = TalkFormat::of_template(a.model.model, a.chat_template.file, options);
   if (!format) {
     Error error = std::move(format).error();
-    if (error.kind == Error::not_found && a.chat_template.empty()) error.hint = "--chat-template FILE";
+    if (error.kind == Error::not_found && a.chat_template.file.empty()) error.hint = "--chat-template FILE";
     return tl::unexpected(std::move(error));
   }
   KVASIR_TRY(std::string asked, a.prompt.content());
@@ -246,7 +249,7 @@ void add(Flags& flags, Run* run_command) {
   a->prompt.add(flags);
   flags.bind(flag::kRunChat, &a->chat);
   flags.bind(with_needs(with_help(flag::kSystem, "the system message"), "--chat"), &a->system);
-  flags.bind(with_needs(flag::kChatTemplate, "--chat"), &a->chat_template);
+  a->chat_template.add(flags, "--chat");
   flags.bind(flag::kImage, &a->images);
   flags.bind(flag::kPredict, &a->n);
   a->sampling.add(flags);

@@ -7,8 +7,10 @@
 
 #include "base/system.h"
 #include "cli/cli.h"
+#include "cli/flag_list_serve.h"
 #include "cli/parameter_names.h"
 #include "cli/printable.h"
+#include "cli/template_args.h"
 #include "serve/server.h"
 
 namespace kvasir::cli {
@@ -20,8 +22,9 @@ struct Args {
   SchedulerOptions scheduler;
   serve::ServerOptions server;
   std::vector<std::string> models, aliases;
-  std::string chat_format = "auto", chat_template, metrics_names = "kvasir", api_keys, draft;
+  std::string chat_format = "auto", metrics_names = "kvasir", api_keys, draft;
   int port = 8080, max_connections = 1024, queue_tokens = 1 << 20;
+  TemplateArgs chat_template;
   bool quiet = false, check = false;
 };
 
@@ -49,7 +52,8 @@ Result<std::vector<serve::ServiceOptions::Model>> models_of(const Args& a) {
     serve::HostOptions host{.model = paths[i], .open = a.model.options, .engine = engine, .scheduler = a.scheduler};
     host.scheduler.session = a.engine.session;
     host.chat_format = a.chat_format;
-    host.chat_template = a.chat_template;
+    host.chat_template = a.chat_template.file;
+    KVASIR_TRY(host.chat, a.chat_template.options());
     KVASIR_TRY(host.open.weights, parse_weights_mode(a.model.weights));
     host.open.ram /= paths.size();
     host.open.kv_ram /= paths.size();
@@ -118,7 +122,7 @@ Json described(const serve::ServerOptions& o, const Args& a) {
           {"host", o.http.host},
           {"port", a.port},
           {"chat_format", a.chat_format},
-          {"chat_template", a.chat_template},
+          {"chat_template", a.chat_template.file},
           {"metrics_names", a.metrics_names},
           {"keys", o.service.keys.required()},
           {"shared_cache", o.service.shared_cache},
@@ -194,7 +198,7 @@ void add(Flags& flags, Run* run_command) {
   add_models(flags, *a);
   add_http(flags, *a);
   flags.bind(flag::kChatFormat, &a->chat_format);
-  flags.bind(flag::kChatTemplate, &a->chat_template);
+  a->chat_template.add(flags);
   flags.bind(flag::kStrictModel, &a->server.service.strict_model);
   flags.bind(flag::kStrictFields, &a->server.service.strict_fields);
   add_scheduling(flags, *a);

@@ -4,23 +4,24 @@
 #include <kvasir/chat.h>
 
 #include "cli/prompt_args.h"
+#include "cli/template_args.h"
 
 namespace kvasir::cli {
 namespace {
 
 struct Args {
   std::vector<std::string> files;
-  std::string chat_template;
+  TemplateArgs chat_template;
   bool adapt = false, json = false;
 };
 
 Result<std::shared_ptr<const ChatTemplate>> open(const Args& a) {
-  if (a.files.size() == 2) return ChatTemplate::of_model(a.files[0], a.chat_template);
-  if (a.chat_template.empty())
+  if (a.files.size() == 2) return ChatTemplate::of_model(a.files[0], a.chat_template.file);
+  if (a.chat_template.file.empty())
     return fail(Error::bad_argument, "there is no template", "TALK", "MODEL TALK.json, or --chat-template FILE");
-  KVASIR_TRY(const std::string jinja, read_text_file(a.chat_template));
+  KVASIR_TRY(const std::string jinja, read_text_file(a.chat_template.file));
   auto made = ChatTemplate::parse(jinja);
-  if (!made) made.error().where = a.chat_template + ": " + made.error().where;
+  if (!made) made.error().where = a.chat_template.file + ": " + made.error().where;
   return made;
 }
 
@@ -29,7 +30,9 @@ Result<int> run(const Args& a) {
     return fail(Error::bad_argument, std::to_string(a.files.size()) + " files", "TALK", "[MODEL] TALK.json");
   KVASIR_TRY(const auto chat_template, open(a));
   KVASIR_TRY(const std::string talk, read_text_file(a.files.back()));
-  KVASIR_TRY(const ChatText text, chat_template->render(talk, {.now = {}, .adapt = a.adapt}));
+  KVASIR_TRY(ChatOptions options, a.chat_template.options());
+  options.adapt = a.adapt;
+  KVASIR_TRY(const ChatText text, chat_template->render(talk, options));
   if (!a.json) {
     std::fwrite(text.text.data(), 1, text.text.size(), stdout);
     return kOk;
@@ -43,7 +46,7 @@ Result<int> run(const Args& a) {
 void add(Flags& flags, Run* run_command) {
   auto a = std::make_shared<Args>();
   flags.bind(flag::kTalk, &a->files);
-  flags.bind(flag::kChatTemplate, &a->chat_template);
+  a->chat_template.add(flags);
   flags.bind(flag::kAdapt, &a->adapt);
   flags.bind(with_help(flag::kJson, "one JSON object on stdout: text, data (the bytes that come from the talk)"),
              &a->json);

@@ -25,8 +25,9 @@ TalkFormat TalkFormat::plain(std::string user, std::string assistant) {
   return format;
 }
 
-Result<TalkFormat> TalkFormat::of_template(const std::string& model, const std::string& file) {
+Result<TalkFormat> TalkFormat::of_template(const std::string& model, const std::string& file, ChatOptions options) {
   TalkFormat format;
+  format.options_ = options;
   KVASIR_TRY(format.template_, ChatTemplate::of_model(model, file));
   return format;
 }
@@ -45,7 +46,7 @@ Result<ChatText> TalkFormat::prompt(std::span<const Message> messages) const {
   Json list = Json::array();
   for (const Message& message : messages) list.push_back({{"role", message.role}, {"content", message.content}});
   const Json talk{{"messages", list}, {"add_generation_prompt", true}};
-  auto text = template_->render(talk.text());
+  auto text = template_->render(talk.text(), options_);
   if (text) return text;
   Error error = std::move(text).error();
   // What a template refuses, it says in its own words.

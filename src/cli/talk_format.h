@@ -22,7 +22,7 @@ class TalkFormat {
   /// What a turn and an answer begin with, in a line each.
   static TalkFormat plain(std::string user, std::string assistant);
   /// The model's template, or the Jinja of `file` where there is one. Errors: those of ChatTemplate::of_model().
-  static Result<TalkFormat> of_template(const std::string& model, const std::string& file);
+  static Result<TalkFormat> of_template(const std::string& model, const std::string& file, ChatOptions options = {});
 
   bool is_plain() const { return template_ == nullptr; }
   /// The text after which the next answer begins. Requires: the last message is a user's. Errors: what the template
@@ -36,6 +36,7 @@ class TalkFormat {
 
  private:
   std::shared_ptr<const ChatTemplate> template_;
+  ChatOptions options_ = {};
   std::string user_, assistant_;  // of plain turns
 };
 

@@ -141,7 +141,7 @@ Result<Generator> Generator::create(std::shared_ptr<const Model> model, std::vec
   impl->choice = choice;
   impl->constraint = Impl::OwnConstraint(options.constraint.get());
   impl->options = std::move(options);
-  impl->sink.emplace(*impl->model, impl->known, impl->options.stop);
+  impl->sink.emplace(*impl->model, impl->known, impl->options.stop, impl->options.keep_stop);
   KVASIR_CHECK(impl->resume(resume));
   return Generator(std::move(impl));
 }
@@ -379,6 +379,7 @@ Generation Generator::result() const {
   const Impl& g = *impl_;
   Generation out;
   out.text = g.sink->text();
+  out.stop_text = g.sink->stop_text();
   out.tokens.assign(g.generated().begin(), g.generated().end());
   out.prompt_tokens = static_cast<int>(g.text_tokens);
   out.guessed = g.guessed;

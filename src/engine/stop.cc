@@ -19,7 +19,8 @@ std::string StopMatcher::push(std::string_view text) {
   }
   if (end != std::string::npos) {
     stopped_ = true;
-    return held_.substr(0, begin);
+    match_ = held_.substr(begin, end - begin);
+    return held_.substr(0, keeps_ ? end : begin);
   }
   size_t keep = 0;  // the longest tail that begins a stop string
   for (const std::string& stop : stops_)

@@ -45,6 +45,15 @@ TEST(Stop, MatchesAcrossPieces) {
   EXPECT_EQ(matcher.finish(), "");
 }
 
+TEST(Stop, TheStopIsKnownAndMayBeKept) {
+  for (const bool keeps : {false, true}) {
+    StopMatcher matcher({"END", "ND."}, keeps);
+    EXPECT_EQ(matcher.push("The E"), "The ");
+    EXPECT_EQ(matcher.push("ND of it"), keeps ? "END" : "");
+    EXPECT_EQ(matcher.match(), "END");
+  }
+}
+
 TEST(Stop, HeldTextComesWhenItCannotMatchAnyMore) {
   StopMatcher matcher({"END"});
   EXPECT_EQ(matcher.push("E"), "");

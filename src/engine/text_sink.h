@@ -17,8 +17,8 @@ namespace kvasir {
 class TextSink {
  public:
   /// `context` is the text before: its last tokens decide about a first space and a character that is cut in two.
-  TextSink(const Model& model, std::span<const int> context, std::vector<std::string> stops)
-      : stops_(std::move(stops)) {
+  TextSink(const Model& model, std::span<const int> context, std::vector<std::string> stops, bool keeps_stop)
+      : stops_(std::move(stops), keeps_stop) {
     if (model.tokenizer() == nullptr) return;
     decoder_.emplace(model.tokenizer());
     for (const int id : context.last(std::min<size_t>(4, context.size()))) (void)decoder_->push(id);
@@ -33,6 +33,7 @@ class TextSink {
     add(stops_.finish());
   }
   bool stopped() const { return stops_.stopped(); }
+  const std::string& stop_text() const { return stops_.match(); }
   /// All of the text so far.
   const std::string& text() const { return text_; }
   /// The text since the last call.

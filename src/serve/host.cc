@@ -25,7 +25,7 @@ Result<std::shared_ptr<const Model>> open_model(const HostOptions& options) {
 
 // A model whose own template cannot be used answers all but chats.
 Result<ChatFormat> open_chat(const HostOptions& options) {
-  ChatFormat format;
+  ChatFormat format{.options = options.chat};
   if (options.chat_format == "plain") {
     format.is_plain = true;
   } else if (options.chat_format == "none") {

@@ -22,6 +22,7 @@ struct HostOptions {
   SchedulerOptions scheduler = {};
   std::string chat_format = "auto";  ///< auto: the model's template, where it has one; plain; none
   std::string chat_template = {};    ///< a file of Jinja in place of the model's
+  ChatOptions chat = {};             ///< of what templates render
 };
 
 /// Used by the thread of the sockets, but for its opening. `post` brings tasks there, from any thread.

@@ -150,7 +150,7 @@ const bothFields = [
   ['seed', -5], ['seed', Number.MAX_SAFE_INTEGER], ['seed', 1.5, 'seed'],
   ['n', 2], ['n', 17, 'n'], ['stop', 'the'], ['stop', ['a', 'b']], ['stop', 5, 'stop'],
   ['stop_token_ids', [17]], ['stop_token_ids', ['a'], 'stop_token_ids'],
-  ['include_stop_str_in_output', false], ['include_stop_str_in_output', true, 'include_stop_str_in_output'],
+  ['include_stop_str_in_output', true], ['include_stop_str_in_output', 1, 'include_stop_str_in_output'],
   ['logit_bias', { 17: -100, 18: 2.5 }], ['logit_bias', { 17: 200 }, 'logit_bias'],
   ['stream', false], ['stream', 'no', 'stream'],
   ['stream_options', { include_usage: true }], ['stream_options', 5, 'stream_options'],

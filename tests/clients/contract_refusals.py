@@ -92,7 +92,6 @@ TEXT_ERRORS = [  # members of the body, code, param, words
     ({'echo': True}, 'unsupported_parameter', 'echo', ''),
     ({'suffix': 'end'}, 'unsupported_parameter', 'suffix', ''),
     ({'grammar': 'root ::= "a"'}, 'unsupported_parameter', 'grammar', ''),
-    ({'include_stop_str_in_output': True}, 'unsupported_parameter', 'include_stop_str_in_output', ''),
     ({'resume_token_ids': [5000]}, 'invalid_value', 'resume_token_ids', '5000'),
 ]
 CHAT_ERRORS = [

@@ -65,7 +65,7 @@ class SlowE2eFlags : public testing::Test {
     put(folder_ / "talk.json", R"({"messages": [{"role": "user", "content": [{"type": "text", "text": "a"}]}]})");
     put(folder_ / "other.json", R"({"messages": [{"role": "user", "content": "b"}]})");
     put(folder_ / "empty.json", R"({"messages": [{"role": "user", "content": ""}]})");
-    put(folder_ / "chat.jinja", "{{ messages[0].content }}");
+    put(folder_ / "chat.jinja", "{{ strftime_now('%Y%m%d') }}{{ messages[0].content }}");
     put(folder_ / "other.jinja", "<{{ messages[0].content }}>");
     put(folder_ / "config.json", R"({"model_type": "llama", "vocab_size": 64, "hidden_size": 32, "num_hidden_layers": 2,
         "num_attention_heads": 4, "num_key_value_heads": 2, "intermediate_size": 48, "max_position_embeddings": 256,
@@ -335,6 +335,13 @@ std::map<std::string, Good> good_values(const std::string& text, const std::stri
        {"You are brief.", Shows::differs, {"--chat-template", keep(folder + "/other.jinja"), "--chat"}}},
       {"run --chat", {"\n", Shows::differs, {"--chat-template", keep(folder + "/other.jinja")}}},
       {"run --chat-template", {keep(folder + "/other.jinja"), Shows::differs, {"--chat"}}},
+      {"run --template-date",
+       {"2026-01-31", Shows::nothing, {"--chat-template", keep(folder + "/other.jinja"), "--chat"}}},
+      {"run --hf-special-tokens", {"\n", Shows::nothing, {"--chat-template", keep(folder + "/other.jinja"), "--chat"}}},
+      {"template --template-date", {"2026-01-31"}},
+      {"template --hf-special-tokens", {"\n"}},
+      {"--template-date", {"2026-01-31", Shows::nothing}},
+      {"--hf-special-tokens", {"\n", Shows::nothing}},
       {"chat --chat-format", {"plain", Shows::nothing}},  // tales has no template
       {"--image", {"picture.png", Shows::refused}},
       {"--user", {"You say: "}},

@@ -1,5 +1,5 @@
-// Any bytes as a request's body, of every kind of call: an error that names a field, or a call whose values are in
-// their ranges and whose messages have a text.
+// Any bytes as a request's body, of every kind of call and every API: an error that names a field, or a call whose
+// values are in their ranges and whose messages have a text.
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -7,6 +7,7 @@
 #include "serve/api/errors.h"
 #include "serve/api/fields.h"
 #include "serve/api/prompts.h"
+#include "serve/api/translate.h"
 
 namespace {
 
@@ -34,6 +35,7 @@ void look_at(Kind kind, const Json& body, bool strict) {
   std::vector<std::string> stops;
   const auto text = render_plain(call->messages, call->add_turn, call->goes_on, &stops);
   if (!text) return look_at_error(text.error());
+  for (const auto& tool : call->tools) require(tool["function"]["name"].is_string());
   require(!call->messages.empty() && stops.size() == 1);
 }
 
@@ -47,5 +49,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   }
   for (const Kind kind : {kChat, kText, kEmbeddings})
     for (const bool strict : {false, true}) look_at(kind, *body, strict);
+  for (const auto& chat : {translate_messages(*body, false), translate_responses(*body)}) {
+    if (chat)
+      look_at(kChat, chat->body, false);
+    else
+      look_at_error(chat.error());
+  }
   return 0;
 }

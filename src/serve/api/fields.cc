@@ -299,8 +299,8 @@ void add_ends(std::vector<Field>* all) {
                   }});
   all->push_back({"ignore_eos", kAnswers, "boolean", "false", "the model's end of text does not end the answer",
                   into([](Call* c, bool v) { c->request.options.ignore_eos = v; })});
-  all->push_back({"include_stop_str_in_output", kAnswers, "false", "false", "",
-                  only(nothing_in, "the text ends before the stop")});
+  all->push_back({"include_stop_str_in_output", kAnswers, "boolean", "false", "the stop is part of the text",
+                  into([](Call* c, bool v) { c->request.options.keep_stop = v; })});
 }
 
 void add_answers(std::vector<Field>* all) {

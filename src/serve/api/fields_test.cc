@@ -148,7 +148,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Bad{"tool_choice", "\"required\"", Error::unsupported},
                     Bad{"modalities", R"(["audio"])", Error::unsupported},
                     Bad{"response_format", R"({"type": "json_object"})", Error::unsupported},
-                    Bad{"include_stop_str_in_output", "true", Error::unsupported}));
+                    Bad{"include_stop_str_in_output", "1"}));
 
 TEST(ServeFields, WhatIsMissingIsNamed) {
   EXPECT_EQ(read(kText, "{}").error().where, "prompt");

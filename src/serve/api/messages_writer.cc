@@ -16,12 +16,9 @@ Json usage_of(const AnswerFacts& a) {
 
 // The text that ended the answer, where the client named it.
 Json stop_sequence(const AnswerFacts& a, const Choice& choice) {
-  const Generation& g = choice.done->generation;
-  if (g.stop_reason != StopReason::stop || a.model.tokenizer() == nullptr) return {};
-  const std::string all = a.model.tokenizer()->decode(g.tokens).value_or("");
-  for (const std::string& stop : a.call.client_stops)
-    if (all.find(stop) != std::string::npos) return stop;
-  return {};
+  const std::string& text = choice.done->generation.stop_text;
+  const auto& stops = a.call.client_stops;
+  return std::find(stops.begin(), stops.end(), text) != stops.end() ? Json(text) : Json();
 }
 
 const char* stop_reason(const Choice& choice, bool by_sequence) {

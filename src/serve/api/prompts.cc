@@ -112,7 +112,7 @@ Result<ChatText> render_talk(const Call& call, const ChatFormat& format, std::ve
   if (!call.tools.empty()) talk["tools"] = call.tools;
   talk["add_generation_prompt"] = call.add_turn && !call.goes_on;
   if (call.goes_on) talk["continue_final_message"] = true;
-  auto text = format.chat_template->render(to_text(talk));
+  auto text = format.chat_template->render(to_text(talk), format.options);
   if (text) return text;
   Error error = std::move(text).error();
   if (error.where != "raise_exception" && error.where != "continue_final_message")

@@ -20,6 +20,7 @@ Result<std::string> render_plain(const Json& messages, bool add_turn, bool goes_
 /// How a served model's talks are written.
 struct ChatFormat {
   std::shared_ptr<const ChatTemplate> chat_template = {};  ///< the model's own
+  ChatOptions options = {};                                ///< of its renderings
   bool is_plain = false;                                   ///< render_plain(), where there is none
   std::string why_none = {};                               ///< where there is neither
 
