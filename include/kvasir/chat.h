@@ -104,6 +104,8 @@ class KVASIR_API ChatTemplate {
   /// How the model writes calls of tools, found by what its template writes: "hermes", "llama3", "mistral",
   /// "deepseek", "gemma", "harmony"; "none" where it is none of these.
   std::string_view answer_format() const;
+  /// Whether the Jinja names a variable, so that its value may change the text.
+  bool reads(std::string_view variable) const;
   /// Whether the template writes the tools that may be called into the prompt.
   bool writes_tools() const;
   /// For the answer to a talk that was rendered to `prompt`.

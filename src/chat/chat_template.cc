@@ -116,6 +116,11 @@ ChatTemplate::~ChatTemplate() = default;
 const std::string& ChatTemplate::source() const { return impl_->plain.source; }
 
 std::string_view ChatTemplate::answer_format() const { return impl_->tools().format->name; }
+bool ChatTemplate::reads(std::string_view variable) const {
+  const auto names = [&](const Impl::One& one) { return one.source.find(variable) != std::string::npos; };
+  return names(impl_->plain) || (impl_->for_tools && names(*impl_->for_tools));
+}
+
 bool ChatTemplate::writes_tools() const { return impl_->tools().writes_tools; }
 
 AnswerParser ChatTemplate::parser(const ChatText& prompt, AnswerOptions options) const {

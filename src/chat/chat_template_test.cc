@@ -75,6 +75,12 @@ TEST(ChatTemplate, TheDayAndTheDataAreAsAsked) {
   EXPECT_THAT((*made)->render(talk, {.now = 0, .marks_data = false})->data, testing::IsEmpty());
 }
 
+TEST(ChatTemplate, WhichVariablesItReads) {
+  const auto made = ChatTemplate::parse("{{ enable_thinking }}");
+  EXPECT_TRUE((*made)->reads("enable_thinking"));
+  EXPECT_FALSE((*made)->reads("reasoning_effort"));
+}
+
 TEST(ChatTemplate, TheLinesThatWroteATextAreKnown) {
   const auto made = ChatTemplate::parse("a\n{% for m in messages %}\n<{{ m.content }}>\n{% endfor %}");
   const auto text = (*made)->render(R"({"messages": [{"content": "\u00e9"}, {"content": ""}]})");

@@ -56,6 +56,7 @@ class Service {
     std::shared_ptr<Host> host = {};
     std::vector<std::function<void(Result<std::shared_ptr<Host>>)>> waiting = {};  // not empty: it is being opened
     int64_t created = 0;                                                           // of its file
+    int ctx = 0;                                                                   // known once it was opened
     double used = 0;                                                               // when somebody asked for it last
   };
   /// A request with what is the same for every answer to it.

@@ -76,6 +76,7 @@ Result<void> Service::open(HttpServer& server) {
   Loaded& first = models_[0];
   KVASIR_TRY(first.host, Host::open(first.options.host, [&server](auto task) { server.post(std::move(task)); }));
   first.created = created_at(first.host->model());
+  first.ctx = first.host->ctx();
   first.used = now_seconds();
   if (o_.model_ttl_s > 0) put_away_idle();
   return {};
@@ -94,6 +95,7 @@ void Service::with_host(Loaded& model, std::function<void(Result<std::shared_ptr
       if (*opened) {
         model.host = std::move(**opened);
         model.created = created_at(model.host->model());
+        model.ctx = model.host->ctx();
       }
       for (const auto& next : waiting) {
         if (*opened)

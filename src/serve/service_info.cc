@@ -138,9 +138,9 @@ Json Service::model_json(const Loaded& model) const {
                {"created", model.created},
                {"owned_by", "kvasir"},
                {"loaded", model.host != nullptr}};
+  if (model.ctx > 0) json["max_model_len"] = model.ctx;
   if (model.host == nullptr) return json;
   const ModelInfo& info = model.host->model().info();
-  json["max_model_len"] = model.host->ctx();
   json["meta"] = {{"n_vocab", info.vocab},
                   {"n_ctx_train", info.max_ctx},
                   {"n_embd", info.hidden},
@@ -173,12 +173,12 @@ void Service::props(const Asked& asked) {
                {"total_slots", first.options.host.scheduler.max_sequences},
                {"chat_template", ""},
                {"chat_format", Json()}};
+  json["default_generation_settings"] = {{"n_ctx", first.ctx}};
   if (first.host != nullptr) {
     const ChatFormat& chat = first.host->chat();
     if (chat.chat_template != nullptr) json["chat_template"] = chat.chat_template->source();
     if (!chat.is_none()) json["chat_format"] = chat.is_plain ? "plain" : "template";
     const SessionOptions& session = first.options.host.scheduler.session;
-    json["default_generation_settings"] = {{"n_ctx", first.host->ctx()}};
     json["model_fingerprint"] = first.host->fingerprint();
     json["cache"] = {{"layout", session.layout}, {"kv_type_k", session.kv_type_k}, {"kv_type_v", session.kv_type_v}};
   }

@@ -11,6 +11,7 @@ leaving     clients that leave while they are queued, in a long prompt, in decod
 killed      kill -9 under load and a new server at the same port, again and again
 resumed     SIGTERM in mid-stream, and the rest by `resume_token_ids` from another server: the uninterrupted bytes
 quiet       no processor time while nobody asks
+garbled     requests cut into packets at every byte, and bytes at random: the same answer or a refusal, nobody else notices
 hostile     bodies of 4 MiB made to cost more than they are worth: memory, time, and the answer
 
 Every part prints its numbers. Throughput is that of a few others who go on all the time, with and without the fault in
@@ -28,6 +29,7 @@ import tempfile
 import time
 
 import serve_client
+from garbled import at_random, cut_everywhere
 from serve_client import Connection, Server, ask_once, check, median, raw_socket
 
 ALL = serve_client.all_of_it()
@@ -507,7 +509,18 @@ async def hostile(program):
             check(after.status == 200, f'{what}: the next request has {after.status}')
 
 
-PARTS = {part.__name__: part for part in (idle, slow, leaving, killed, resumed, quiet, hostile)}
+async def garbled(program):
+    async with Server(program, '--quiet') as server:
+        async with Others(server, tokens=20, count=2) as others:
+            cut = await cut_everywhere(server.port, 1 if ALL else 7)
+            seen = await at_random(server.port, 20000 if ALL else 600, seed=20)
+            check(others.answers > 0, 'the others get answers')
+        print(f'garbled: {cut} requests in packets with the answer of the whole one; at random: {seen}')
+        after = await ask_once(server.port, 'GET', '/v1/scheduler', None)
+        check(after.status == 200 and after.json()['models']['tales']['running'] == 0, f'nothing runs: {after.body[:200]}')
+
+
+PARTS = {part.__name__: part for part in (idle, slow, leaving, killed, resumed, quiet, garbled, hostile)}
 
 
 async def run(args):

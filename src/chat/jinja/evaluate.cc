@@ -183,7 +183,30 @@ Result<Value> Render::evaluate_item(const Expr& expr, Frame* frame) {
     if (!index.items[i]) continue;
     KVASIR_TRY(bounds[i], evaluate(*index.items[i], frame));
   }
-  return slice(*this, of, bounds[0], bounds[1], bounds[2]);
+  auto sliced = slice(*this, of, bounds[0], bounds[1], bounds[2]);
+  if (!sliced && folds_ && !of.is_undefined() && !length_of(of)) return heap_->undefined("no part of a value");
+  return sliced;
+}
+
+// Jinja's compiler prints what is constant with a value's parts looked up as its keys are: what has none is undefined.
+Result<Value> Render::fold(const Expr& expr, Frame* frame) {
+  folds_ = true;
+  auto value = evaluate(expr, frame);
+  folds_ = false;
+  return value;
+}
+
+bool is_constant(const Expr& expr) {
+  const auto constant = [](const ExprPtr& one) { return one == nullptr || is_constant(*one); };
+  if (expr.kind == ExprKind::name || expr.kind == ExprKind::call) return false;
+  if (expr.kind == ExprKind::filter)  // these are given the variables
+    for (const TextView name : {U"map", U"select", U"reject", U"selectattr", U"rejectattr"})
+      if (same(expr.name, name)) return false;
+  const CallArguments& given = expr.arguments;
+  return std::all_of(expr.items.begin(), expr.items.end(), constant) &&
+         std::all_of(given.at.begin(), given.at.end(), constant) &&
+         std::all_of(given.named.begin(), given.named.end(), [&](const auto& one) { return constant(one.second); }) &&
+         constant(given.more_at) && constant(given.more_named);
 }
 
 Result<Arguments> Render::evaluate_arguments(const CallArguments& arguments, Frame* frame) {

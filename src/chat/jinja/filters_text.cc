@@ -109,21 +109,20 @@ Result<Value> filter_truncate(Render& render, const Value& of, const Given& give
   if (of.is_undefined()) return Value(of);
   KVASIR_TRY(const int64_t length, integer_or(given[0], 255));
   KVASIR_TRY(const bool kill_words, flag(render, given[1]));
-  if (!given[2].is_missing() && !given[2].is_text())
-    return failed("object of type '" + type_name(given[2]) + "' has no len()");
-  const Text end = given[2].is_missing() ? U"..." : Text(given[2].text());
+  const Value end = given[2].is_missing() ? render.heap().text(U"...") : given[2];
+  const std::optional<int64_t> end_length = length_of(end);
+  if (!end_length) return failed("object of type '" + type_name(end) + "' has no len()");
   KVASIR_TRY(const int64_t leeway, integer_or_none(given[3], 5));
-  const auto end_size = static_cast<int64_t>(end.size());
-  if (length < end_size) return failed(fmt::format("expected length >= {}, got {}", end_size, length));
+  if (length < *end_length) return failed(fmt::format("expected length >= {}, got {}", *end_length, length));
   if (leeway < 0) return failed(fmt::format("expected leeway >= 0, got {}", leeway));
   const std::optional<int64_t> size = length_of(of);
   if (!size) return failed("object of type '" + type_name(of) + "' has no len()");
   if (*size <= length + leeway) return Value(of);
-  if (!of.is_text()) return failed("only a text can be truncated");
-  TextView kept = of.text().substr(0, static_cast<size_t>(length - end_size));
+  if (!of.is_text() || !end.is_text()) return failed("only a text can be truncated, and end with one");
+  TextView kept = of.text().substr(0, static_cast<size_t>(length - *end_length));
   if (!kill_words)
     if (const size_t space = find_last(kept, U" "); space != TextView::npos) kept = kept.substr(0, space);
-  return render.heap().text(Text(kept) + end, of.is_safe);
+  return render.heap().text(Text(kept) + Text(end.text()), of.is_safe);
 }
 
 Result<Value> filter_wordcount(Render& render, const Value& of, const Given&) {

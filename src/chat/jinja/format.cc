@@ -128,6 +128,7 @@ class PercentFormat {
       case 'r':
       case 'a': {
         KVASIR_TRY(Text text, c.type == 's' ? str_of(render_, value) : repr_of(render_, value));
+        if (c.type == 'a') text = ascii_of(text);
         if (is_markup_ && !(value.is_text() && value.is_safe)) text = escaped(text);
         if (c.precision >= 0 && static_cast<size_t>(c.precision) < text.size())
           text.resize(static_cast<size_t>(c.precision));
@@ -287,6 +288,7 @@ class BraceFormat {
     if (conversion != 0) {
       if (conversion != 's' && conversion != 'r' && conversion != 'a') return failed("unknown conversion specifier");
       KVASIR_TRY(Text text, conversion == 's' ? str_of(render_, value) : repr_of(render_, value));
+      if (conversion == 'a') text = ascii_of(text);
       value = render_.heap().text(std::move(text));
     }
     Text specification;

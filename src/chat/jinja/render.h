@@ -71,6 +71,8 @@ class Render {
   enum class Flow { on, leave, again };
   using Out = Text;
 
+  Result<Value> fold(const Expr& expr, Frame* frame);
+
   // statements.cc
   Result<Flow> run_block(const Block& body, Frame* frame, Out* out);
   Result<Flow> run_statement(const Statement& s, Frame* frame, Out* out);
@@ -106,6 +108,7 @@ class Render {
   Heap* heap_;
   Value context_;
   double now_;
+  bool folds_ = false;
   const Text* whole_ = nullptr;  // what run() makes
   std::vector<std::pair<size_t, int>> lines_;
   size_t steps_ = 0;
@@ -113,5 +116,8 @@ class Render {
   int calls_ = 0;
   std::optional<Error> late_error_;
 };
+
+/// Whether it names no variable and calls nothing.
+bool is_constant(const Expr& expr);
 
 }  // namespace kvasir::jinja

@@ -9,6 +9,14 @@
 namespace kvasir::jinja {
 namespace {
 
+void add_escape(char32_t marked, Text* out) {
+  const auto c = static_cast<uint32_t>(code(marked));
+  const std::string text = c < 0x100     ? fmt::format("\\x{:02x}", c)
+                           : c < 0x10000 ? fmt::format("\\u{:04x}", c)
+                                         : fmt::format("\\U{:08x}", c);
+  for (const char letter : text) *out += marked_as(marked, static_cast<unsigned char>(letter));
+}
+
 Text quoted(TextView text) {
   const bool has_single = text.find(U'\'') != TextView::npos || text.find(U'\'' | kData) != TextView::npos;
   const bool has_double = text.find(U'"') != TextView::npos || text.find(U'"' | kData) != TextView::npos;
@@ -28,12 +36,8 @@ Text quoted(TextView text) {
       add(marked, "\\t");
     else if (is_printable(c))
       out += marked;
-    else if (c < 0x100)
-      add(marked, fmt::format("\\x{:02x}", static_cast<uint32_t>(c)));
-    else if (c < 0x10000)
-      add(marked, fmt::format("\\u{:04x}", static_cast<uint32_t>(c)));
     else
-      add(marked, fmt::format("\\U{:08x}", static_cast<uint32_t>(c)));
+      add_escape(marked, &out);
   }
   return out + quote;
 }
@@ -79,6 +83,17 @@ Result<Text> object_repr(Render& render, Object& object) {
 }
 
 }  // namespace
+
+Text ascii_of(TextView repr) {
+  Text out;
+  for (const char32_t c : repr) {
+    if (code(c) < 0x80)
+      out += c;
+    else
+      add_escape(c, &out);
+  }
+  return out;
+}
 
 Result<Text> repr_of(Render& render, const Value& value) {
   KVASIR_CHECK(render.step());

@@ -93,7 +93,9 @@ Result<Render::Flow> Render::run_statement(const Statement& s, Frame* frame, Out
   switch (s.kind) {
     case StatementKind::output:
       for (const ExprPtr& expr : s.values) {
-        KVASIR_TRY(const Value value, evaluate(*expr, frame));
+        auto evaluated = evaluate(*expr, frame);
+        if (!evaluated && is_constant(*expr)) evaluated = fold(*expr, frame);
+        KVASIR_TRY(const Value value, std::move(evaluated));
         if (out == whole_) lines_.emplace_back(out->size(), expr->line);
         KVASIR_CHECK(print(value, out));
       }

@@ -95,6 +95,13 @@ AnswerOptions answer_options(const Call& call) {
   return options;
 }
 
+// Variables that the template does not know change nothing.
+void note_unread(Call* call, const ChatFormat& format) {
+  if (!call->template_values.is_object() || format.chat_template == nullptr) return;
+  for (const auto& [name, value] : call->template_values.items())
+    if (!format.chat_template->reads(name)) call->ignored.push_back(name);
+}
+
 }  // namespace
 
 Result<ChatText> render_talk(const Call& call, const ChatFormat& format, std::vector<std::string>* stops) {
@@ -141,6 +148,7 @@ Result<std::vector<std::vector<int>>> prompt_ids(Call* call, const Model& model,
     KVASIR_CHECK(need_tokenizer());
     KVASIR_TRY(ChatText text, render_talk(*call, format, &call->request.options.stop));
     KVASIR_TRY(all.emplace_back(), talk_ids(text, format, *tokenizer));
+    note_unread(call, format);
     if (format.chat_template != nullptr)
       call->make_parser = [chat_template = format.chat_template, options = answer_options(*call),
                            prompt = std::make_shared<const ChatText>(std::move(text))] {
