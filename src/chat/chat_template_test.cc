@@ -86,7 +86,7 @@ TEST(ChatTemplate, TheLinesThatWroteATextAreKnown) {
   const auto text = (*made)->render(R"({"messages": [{"content": "\u00e9"}, {"content": ""}]})");
   EXPECT_EQ(text->text, "a\n<\u00e9>\n<>\n");
   using Lines = std::vector<std::pair<size_t, int>>;
-  EXPECT_EQ(text->lines, (Lines{{0, 1}, {2, 2}, {3, 3}, {5, 3}, {7, 2}, {8, 3}}));
+  EXPECT_EQ(text->lines, (Lines{{0, 1}, {2, 3}, {3, 3}, {5, 3}, {7, 3}, {8, 3}}));
 }
 
 TEST(ChatTemplate, ALastMessageGoesOn) {

@@ -57,7 +57,7 @@ void add(Flags& flags, Run* run_command) {
                        "one JSON object on stdout: cache, and for each of models its name, models (what MODEL may be), "
                        "commit, path, bytes, incomplete_bytes"),
              json.get());
-  flags.footer("Each line begins with what MODEL may be in other commands.\nExample:\n  kvasir list");
+  flags.footer("Each line begins with what MODEL may be in other commands.\nExamples:\n  kvasir list");
   *run_command = [json] { return run(*json); };
 }
 

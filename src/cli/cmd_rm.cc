@@ -30,7 +30,7 @@ void add(Flags& flags, Run* run_command) {
   auto a = std::make_shared<Args>();
   flags.bind(with_help(flag::kPullModel, "OWNER/NAME of a model that has been pulled"), &a->name);
   flags.bind(with_help(flag::kJson, "one JSON object on stdout: name, bytes"), &a->json);
-  flags.footer("Example:\n  kvasir rm HuggingFaceTB/SmolLM2-135M");
+  flags.footer("Examples:\n  kvasir rm HuggingFaceTB/SmolLM2-135M");
   *run_command = [a] { return run(*a); };
 }
 

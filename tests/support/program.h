@@ -6,6 +6,7 @@
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <algorithm>
 
 #include <map>
 #include <string>
@@ -112,6 +113,7 @@ inline std::vector<std::string> command_names() {
 #define KVASIR_ENTRY(name) names.push_back(std::string(#name).substr(4));
 #include "generated/commands.inc"
 #undef KVASIR_ENTRY
+  for (std::string& name : names) std::replace(name.begin(), name.end(), '_', '-');
   return names;
 }
 

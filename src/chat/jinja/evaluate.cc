@@ -8,6 +8,14 @@
 
 namespace kvasir::jinja {
 
+namespace {
+
+bool is_negative(const Value& value) {
+  return (value.kind == Kind::integer && value.integer < 0) || (value.kind == Kind::real && value.real < 0);
+}
+
+}  // namespace
+
 Result<void> Render::step(size_t count) {
   steps_ += count;
   if (steps_ > kMostSteps || steps_ < count)
@@ -154,6 +162,14 @@ Result<Value> Render::evaluate_math(const Expr& expr, Frame* frame) {
   KVASIR_TRY(Value value, evaluate(*expr.items[0], frame));
   for (size_t i = 0; i < expr.ops.size(); ++i) {
     KVASIR_TRY(const Value right, evaluate(*expr.items[i + 1], frame));
+    const bool is_power = i == 0 && expr.ops[i] == Op::pow && is_negative(value);
+    if (is_power && is_constant(*expr.items[0]) && !is_constant(*expr.items[1])) {
+      // Jinja writes "-3 ** x" into the Python that it makes, where ** binds more tightly.
+      KVASIR_TRY(const Value positive, negative(value));
+      KVASIR_TRY(const Value power, calculate(*this, Op::pow, positive, right));
+      KVASIR_TRY(value, negative(power));
+      continue;
+    }
     KVASIR_TRY(value, calculate(*this, expr.ops[i], value, right));
   }
   return value;

@@ -106,7 +106,6 @@ Result<Value> filter_indent(Render& render, const Value& of, const Given& given)
 }
 
 Result<Value> filter_truncate(Render& render, const Value& of, const Given& given) {
-  if (of.is_undefined()) return Value(of);
   KVASIR_TRY(const int64_t length, integer_or(given[0], 255));
   KVASIR_TRY(const bool kill_words, flag(render, given[1]));
   const Value end = given[2].is_missing() ? render.heap().text(U"...") : given[2];
@@ -115,6 +114,7 @@ Result<Value> filter_truncate(Render& render, const Value& of, const Given& give
   KVASIR_TRY(const int64_t leeway, integer_or_none(given[3], 5));
   if (length < *end_length) return failed(fmt::format("expected length >= {}, got {}", *end_length, length));
   if (leeway < 0) return failed(fmt::format("expected leeway >= 0, got {}", leeway));
+  if (of.is_undefined()) return Value(of);
   const std::optional<int64_t> size = length_of(of);
   if (!size) return failed("object of type '" + type_name(of) + "' has no len()");
   if (*size <= length + leeway) return Value(of);
