@@ -41,6 +41,7 @@ bool has_blocks(const serve::Json& body) {
 
 // A request of any of the server's APIs, known by what only it has.
 Result<serve::Json> as_chat(const serve::Json& body) {
+  if (!body.is_object()) return body;  // read_call() says what it should be
   if (body.contains("input")) {
     KVASIR_TRY(serve::Translated chat, serve::translate_responses(body));
     return std::move(chat.body);
@@ -50,7 +51,7 @@ Result<serve::Json> as_chat(const serve::Json& body) {
   return std::move(chat.body);
 }
 
-Result<Prompt> prompt_of(const std::string& file, const serve::ChatFormat& format, const Tokenizer* tokenizer) {
+Result<Prompt> read_prompt(const std::string& file, const serve::ChatFormat& format, const Tokenizer* tokenizer) {
   Prompt prompt{.file = file};
   KVASIR_TRY(const std::string bytes, read_text_file(file));
   KVASIR_TRY(const serve::Json body, serve::parse_json(bytes));
@@ -61,6 +62,12 @@ Result<Prompt> prompt_of(const std::string& file, const serve::ChatFormat& forma
   if (tokenizer != nullptr) {
     KVASIR_TRY(prompt.ids, serve::talk_ids(prompt.text, format, *tokenizer));
   }
+  return prompt;
+}
+
+Result<Prompt> prompt_of(const std::string& file, const serve::ChatFormat& format, const Tokenizer* tokenizer) {
+  auto prompt = read_prompt(file, format, tokenizer);
+  if (!prompt && !prompt.error().where.starts_with(file)) prompt.error().where = file + ": " + prompt.error().where;
   return prompt;
 }
 
@@ -106,7 +113,10 @@ serve::Json side_json(const Prompt& p, size_t at) {
 }
 
 void print_side(const char* name, const Prompt& p, size_t at) {
-  if (at >= p.text.text.size()) return (void)fmt::print("{}  ends\n", name);
+  if (at >= p.text.text.size()) {
+    fmt::print("{}  ends\n", name);
+    return;
+  }
   fmt::print("{}  {}\n   line {} of the template wrote it, from {}\n", name, shown(p.text.text, at, at + kAfter),
              line_at(p.text, at), is_data(p.text, at) ? "the request" : "its own text");
 }
@@ -117,9 +127,11 @@ void print_all(const Prompt& a, const Prompt& b, size_t at, size_t kept) {
            (p.ids.empty() ? "" : fmt::format(", {} tokens", p.ids.size()));
   };
   fmt::print("A  {}: {}\nB  {}: {}\n", a.file, size(a), b.file, size(b));
-  const bool goes_on = at == a.text.text.size();
   if (!a.ids.empty()) fmt::print("B uses the first {} of A's {} tokens again\n", kept, a.ids.size());
-  if (goes_on) return (void)fmt::print("B goes on where A ends\n");
+  if (at == a.text.text.size()) {
+    fmt::print("B goes on where A ends\n");
+    return;
+  }
   fmt::print("they part at byte {}, after {}\n", at, shown(a.text.text, at - std::min(at, kBefore), at));
   print_side("A", a, at);
   print_side("B", b, at);

@@ -137,9 +137,10 @@ class ChatWriter : public AnswerWriter {
     // Text that is held back is no news, but for what is told of its tokens.
     const bool tells_tokens = a.call.return_ids || a.call.request.options.logprobs >= 0;
     if (all.empty() && (tells_tokens || !c.parser)) all.push_back(chunk_choice(index, {{"content", ""}}));
-    if (all.empty()) return (void)(c.news = {});
-    all[0]["logprobs"] = logprobs_of(a, c);
-    if (a.call.return_ids) all[0]["token_ids"] = c.news.ids;
+    if (!all.empty()) {
+      all[0]["logprobs"] = logprobs_of(a, c);
+      if (a.call.return_ids) all[0]["token_ids"] = c.news.ids;
+    }
     for (Json& one : all) *out += chunk(a, std::move(one), false);
     c.offset += token_characters(a, c);
     c.news = {};
