@@ -215,10 +215,10 @@ Result<Value> filter_tojson(Render& render, const Value& of, const Given& given)
   if (!given[2].is_missing() && !given[2].is_none()) {
     KVASIR_TRY(const std::vector<Value> separators, collect(render, given[2]));
     if (separators.size() != 2) return failed("separators are two");
-    for (const Value& separator : separators)
-      if (!separator.is_text()) return failed("a separator is a str, not " + type_name(separator));
-    options.between_items = Text(separators[0].text());
-    options.after_key = Text(separators[1].text());
+    const bool are_texts = separators[0].is_text() && separators[1].is_text();
+    if (!are_texts && !of.is_text()) return failed("a separator is a str");  // a text needs none
+    if (are_texts) options.between_items = Text(separators[0].text());
+    if (are_texts) options.after_key = Text(separators[1].text());
   }
   KVASIR_TRY(Text text, json_text(render, of, options));
   return render.heap().text(std::move(text));
