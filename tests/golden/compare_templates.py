@@ -22,7 +22,7 @@ REFUSED = {'include', 'import', 'from', 'extends', 'block', 'autoescape', 'lipsu
            'names'}  # of characters: "\\N{BULLET}"
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TEMPLATES = pathlib.Path(os.environ.get('KVASIR_DATA', ROOT / '../shared/data')) / 'chat-templates'
-ADDRESS = re.compile(r' at 0x[0-9a-f]{6,}')
+ADDRESS = re.compile(r' at 0x[0-9a-f]{6,}', re.IGNORECASE)
 
 try:
     import jinja2
