@@ -66,6 +66,7 @@ class SlowE2eFlags : public testing::Test {
     put(folder_ / "other.json", R"({"messages": [{"role": "user", "content": "b"}]})");
     put(folder_ / "empty.json", R"({"messages": [{"role": "user", "content": ""}]})");
     put(folder_ / "chat.jinja", "{{ strftime_now('%Y%m%d') }}{{ messages[0].content }}");
+    put(folder_ / "open.jinja", "<{{ messages[0].content }}");
     put(folder_ / "other.jinja", "<{{ messages[0].content }}>");
     put(folder_ / "config.json", R"({"model_type": "llama", "vocab_size": 64, "hidden_size": 32, "num_hidden_layers": 2,
         "num_attention_heads": 4, "num_key_value_heads": 2, "intermediate_size": 48, "max_position_embeddings": 256,
@@ -416,6 +417,7 @@ std::map<std::string, Good> good_values(const std::string& text, const std::stri
       {"TALK", {keep(folder + "/other.json")}},
       {"TALKS", {keep(folder + "/talk.json")}},
       {"--chat-template", {keep(folder + "/other.jinja")}},
+      {"explain-cache --chat-template", {keep(folder + "/open.jinja")}},  // what it writes goes on
       {"--adapt", {"\n"}},
       {"NAME", {"nobody/other", Shows::refused}},
       {"--endpoint", {"http://127.0.0.1:2", Shows::refused}},
