@@ -1,4 +1,4 @@
-// Opening GGUF files: one, or all parts of a split one.
+// Opens GGUF files: one, or all parts of a split one.
 #include "format/gguf.h"
 
 #include <fmt/format.h>
@@ -15,7 +15,7 @@ Result<int64_t> split_key(const GgufMetadata& metadata, std::string_view key, in
   return value.value_or(absent);
 }
 
-// The name of part `no` (from 0) beside `path`, which must be a part's own name; whatever its ending is.
+// Returns the path of part `no` (from 0) beside `path`, which must be the name of a part, with any ending.
 Result<fs::path> part_name(const fs::path& path, int64_t no, int64_t count) {
   constexpr size_t kNumber = 7;  // "-00001-"
   const std::string name = path.filename().string(), total = fmt::format("of-{:05}", count);
