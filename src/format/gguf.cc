@@ -23,7 +23,7 @@ Result<fs::path> part_name(const fs::path& path, int64_t no, int64_t count) {
   if (at == name.npos || at <= kNumber || name[at - kNumber] != '-' || name[at - 1] != '-')
     return fail(Error::bad_argument,
                 fmt::format("this is a part of {}, but its name does not end in -NNNNN-of-{:05}.gguf", count, count),
-                path.string(), "give the parts their names back");
+                path.string(), "restore the names of the parts");
   return path.parent_path() / fmt::format("{}-{:05}-{}", name.substr(0, at - kNumber), no + 1, name.substr(at));
 }
 

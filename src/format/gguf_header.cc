@@ -218,7 +218,8 @@ class HeaderReader {
     if (alignment >= 8 && static_cast<uint64_t>(alignment) <= kMaxAlignment &&
         std::has_single_bit(static_cast<uint64_t>(alignment)))
       return static_cast<uint64_t>(alignment);
-    return refuse(fmt::format("general.alignment is {}, which is no power of two in 8..{}", alignment, kMaxAlignment));
+    return refuse(
+        fmt::format("general.alignment is {}, which is not a power of two in 8..{}", alignment, kMaxAlignment));
   }
 
   Result<void> tensor() {

@@ -80,7 +80,7 @@ class MappedSource final : public FixedSource {
   Result<void> check() const override {
     if (scattered_ == nullptr) return {};
     return fail(Error::unsupported,
-                fmt::format("tensor {} has to be put together of parts that its file keeps apart, which mapped weights "
+                fmt::format("tensor {} must be assembled from parts that its file stores apart, which mapped weights "
                             "cannot do",
                             in_quotes(scattered_->name_in_file())),
                 dir().files[static_cast<size_t>(scattered_->file)]->path().string(),

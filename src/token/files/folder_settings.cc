@@ -45,10 +45,10 @@ constexpr Harmless kHarmless[] = {
     {"pad_to_multiple_of", "texts are not padded"},
     {"pad_token_type_id", "texts are not padded"},
     {"pad_token_id", "texts are not padded"},
-    {"max_length", "texts are not cut"},
-    {"truncation", "texts are not cut"},
-    {"truncation_side", "texts are not cut"},
-    {"stride", "texts are not cut"},
+    {"max_length", "texts are not truncated"},
+    {"truncation", "texts are not truncated"},
+    {"truncation_side", "texts are not truncated"},
+    {"stride", "texts are not truncated"},
     {"clean_up_tokenization_spaces", "decoding gives the text as it is"},
     {"spaces_between_special_tokens", "decoding gives the text as it is"},
     {"skip_special_tokens", "decoding gives the text as it is"},
@@ -143,12 +143,13 @@ class Reader {
 
   Result<void> decoder(const json& node) {
     if (node.is_null()) return {};
-    if (!node.is_object()) return fail(Error::damaged, "added_tokens_decoder is no object");
+    if (!node.is_object()) return fail(Error::damaged, "added_tokens_decoder is not an object");
     for (const auto& [key, value] : node.items()) {
       int id = -1;
       const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), id);
       if (error != std::errc() || end != key.data() + key.size() || id < 0)
-        return fail(Error::damaged, fmt::format("added_tokens_decoder has the id {}, which is no number", quote(key)));
+        return fail(Error::damaged,
+                    fmt::format("added_tokens_decoder has the id {}, which is not a number", quote(key)));
       auto token = token_of(value, false);
       if (!token) return fail(token.error().kind, fmt::format("added_tokens_decoder: {}: {}", id, token.error().what));
       token->id = id;
@@ -201,7 +202,7 @@ class Reader {
     if (file.is_null()) return {};
     for (const auto& [content, id] : file.items()) {
       if (!id.is_number_unsigned() || id.get<std::uint64_t>() > INT32_MAX)
-        return fail(Error::damaged, fmt::format("the id {} of {} is none", quote(id.dump()), quote(content)));
+        return fail(Error::damaged, fmt::format("the id {} of {} is not a token id", quote(id.dump()), quote(content)));
       const auto same = [&text = content](const Declared& other) { return other.token.content == text; };
       if (content.empty() || std::any_of(out_.tokens.begin(), out_.tokens.end(), same)) continue;
       const bool special = std::any_of(named_.begin(), named_.end(), same);

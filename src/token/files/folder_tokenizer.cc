@@ -137,8 +137,8 @@ void note_json_keys(const json& file, std::vector<Ignored>& ignored) {
   for (const auto& [key, value] : file.items()) {
     if (value.is_null() || std::find(std::begin(kKnown), std::end(kKnown), key) != std::end(kKnown)) continue;
     const bool batches = key == "truncation" || key == "padding";
-    ignored.push_back(
-        {"tokenizer.json: " + key, batches ? "texts are not cut and not padded" : "not known to Kvasir", !batches});
+    ignored.push_back({"tokenizer.json: " + key,
+                       batches ? "texts are neither truncated nor padded" : "not known to Kvasir", !batches});
   }
 }
 
