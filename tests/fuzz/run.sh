@@ -1,5 +1,5 @@
 #!/bin/sh
-# Runs every fuzz target of a build, one per core: run.sh BUILD_FOLDER [SECONDS_EACH]. Exits with 1 if any finds a fault.
+# Runs every fuzz target of a build, one per core: run.sh BUILD_FOLDER [SECONDS_EACH]. Exit code 1 if one finds a fault.
 # The corpus in the tree is a seed: each run works on a copy, and keeps that copy only if it finds something.
 set -u
 build=${1:?usage: run.sh BUILD_FOLDER [SECONDS_EACH]}
