@@ -2,8 +2,8 @@
 
 The shipped models are compared with models/train/reference.py, a second float64 forward pass; the tiny models of
 make_tiny.py with a third one, plain_llama.py, and with their own GGUF files; the models in the folder of outside data
-(KVASIR_DATA, else ../shared/data beside the repository) with what their own runtimes printed. Outside cases are left
-out, with a word, when that folder is absent.
+(KVASIR_DATA, else ../shared/data beside the repository) with what their own runtimes printed. Without that folder those
+cases are skipped, and a line says so.
 """
 import json
 import os
@@ -20,7 +20,7 @@ import to_gguf
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 DATA = os.environ.get('KVASIR_DATA') or os.path.join(ROOT, '..', 'shared', 'data')
-WINDOWS = {'llama3-scaled': ((7, 0), (6, 3), (1, 4))}     # and sinks, on models that see all
+WINDOWS = {'llama3-scaled': ((7, 0), (6, 3), (1, 4))}     # and sinks, on models without a window of their own
 failures = 0
 
 
@@ -47,7 +47,7 @@ def shipped():
 
 
 def permuted(weights, config):
-    """The rows of q and k so that a rotation pair lies side by side, as llama2.c and GGUF have them."""
+    """Returns q and k with their rows reordered so that a rotation pair is adjacent, as in llama2.c and GGUF."""
     out = dict(weights)
     for name, rows in weights.items():
         for part, key in (('q_proj', 'num_attention_heads'), ('k_proj', 'num_key_value_heads')):

@@ -2,9 +2,9 @@
 
 usage: compare_families.py PROGRAM OUT [NAME...] [--seed N] [--ids 1,2,3 | --count N]
 
-Writes the models to OUT as make_families.py does. For each, as a folder and as GGUF: the largest difference, as a part
-of the largest |logit|, is at most 1e-4; both forms have one fingerprint, one receipt, the same tokens. A line a model;
-exits 1 if one fails, or is refused and is not known to be, by the word that is in the way.
+Writes the models to OUT as make_families.py does. For each, as a folder and as GGUF: the largest difference is at most
+1e-4 of the largest |logit|; both forms have the same fingerprint, receipt and tokens. Prints one line per model; exits
+1 if one fails, or is refused in another way than REFUSED says.
 """
 import argparse
 import json
@@ -17,18 +17,18 @@ import numpy as np
 from make_families import add_arguments, ids_of, names_of, write_model
 
 TOLERANCE = 1e-4
-# What the program refuses, and the word by which it must.
+# Models that the program must refuse, and a word of the refusal.
 REFUSED = {('stablelm_12b', 'folder'): 'qk_layernorm', ('stablelm_12b', 'gguf'): 'use_parallel_residual',
            ('cohere_norms', 'folder'): 'use_qk_norm', ('cohere_norms', 'gguf'): 'use_qk_norm',
            ('gpt_oss', 'folder'): 'down_proj'}     # by column
 
 
 class Refused(Exception):
-    """The program's own words, for a model that it does not take."""
+    """The program's error text for a model that it refuses."""
 
 
 def ask(program, *arguments):
-    """What it prints."""
+    """Returns the program's stdout; raises Refused if it fails."""
     command = [program, *arguments]
     result = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
     if result.returncode != 0:
@@ -46,7 +46,7 @@ def difference(program, model, ids, want):
 
 
 def identity(program, model, ids):
-    """What must not depend on the form."""
+    """Returns what must not depend on the form of the file."""
     answer = json.loads(ask(program, 'run', model, '--ids', ids, '-n', '12', '--greedy', '--receipt', '--json',
                             '--ignore-eos'))
     fingerprint = json.loads(ask(program, 'inspect', model, '--json'))['fingerprint']
@@ -54,7 +54,7 @@ def identity(program, model, ids):
 
 
 def compare(program, name, args):
-    """(whether it is good, what to say)."""
+    """Returns (success, text to print)."""
     *models, want = write_model(name, args.out, ids_of(args), args.seed)
     ids, said, good, found = ','.join(map(str, ids_of(args))), [], True, []
     for form, model in zip(('folder', 'gguf'), models):

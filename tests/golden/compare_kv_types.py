@@ -2,11 +2,11 @@
 
 usage: compare_kv_types.py --program build/kvasir --models TINY      TINY: the folder that make_tiny.py wrote
 
-The oracle rounds what float64 gives, the program what its float32 sums gave. Where a number lies near the middle of
-two steps they may part, and all that follows in that text moves by a part of what rounding as such moves it. So for
-every position of some short texts this divides what rounding costs (the oracle with it against the oracle without) by
-what the oracle does not explain (the program against the oracle with it), each a root of the mean square over the
-vocabulary. Exits 0, or 1 where more than a quarter of the positions of a case are below the bound of its types.
+The oracle rounds float64 values, the program its float32 sums. If a value lies near the middle of two steps, they may
+round differently, and all later values in that text then differ by a fraction of the rounding error. So for every
+position of some short texts this divides the cost of rounding (the oracle with rounding against the oracle without) by
+the part that the oracle does not explain (the program against the oracle with rounding), each as a root mean square
+over the vocabulary. Exits 0, or 1 if more than a quarter of the positions of a case are below the bound of its types.
 """
 import argparse
 import functools
@@ -22,21 +22,22 @@ from kv_types import KV_TYPES
 
 TEXTS, TOKENS = 5, 40
 # A wrong rule gives about 1. Measured 2026-11-30 at a quarter of the positions: f16 8 to 14 (its steps are so small
-# that some numbers part in every text), bf16 870, types in blocks 8,000 to 500,000, which is float32's own rounding.
+# that in every text some values round differently), bf16 870, types in blocks 8,000 to 500,000, which is float32's own
+# rounding.
 LEAST = {'f16': 3, 'bf16': 15, 'q8_0': 300, 'q4_0': 300, 'q4_0h': 300, 'f32': np.inf}
-# Model, type of K, type of V, window, sinks: these are rounded before RoPE.
+# Model, type of K, type of V, window, sinks (rounded before RoPE).
 CASES = (
     ('tales', 'f16', 'f16', 0, 0), ('tales', 'bf16', 'bf16', 0, 0), ('tales', 'q8_0', 'q8_0', 0, 0),
     ('tales', 'q4_0', 'q4_0', 0, 0), ('tales', 'q4_0h', 'f32', 0, 0), ('tales', 'q8_0', 'q4_0h', 0, 0),
     ('tales', 'q8_0', 'q8_0', 8, 3), ('tales', 'q4_0h', 'q4_0', 8, 3),
     ('tales-gpt2', 'f16', 'bf16', 0, 0), ('tales-gpt2', 'q4_0h', 'q4_0h', 0, 0),     # no RoPE
-    ('qwen3', 'bf16', 'f16', 0, 0), ('qwen3', 'q4_0', 'q8_0', 0, 0),     # heads of 20: a block is not full,
-    ('qwen3', 'q4_0h', 'q4_0h', 0, 0), ('qwen3', 'q4_0h', 'q4_0h', 8, 3),     # channels are turned four by four
+    ('qwen3', 'bf16', 'f16', 0, 0), ('qwen3', 'q4_0', 'q8_0', 0, 0),     # heads of 20: the block is not full,
+    ('qwen3', 'q4_0h', 'q4_0h', 0, 0), ('qwen3', 'q4_0h', 'q4_0h', 8, 3),     # channels are rotated in groups of four
     ('phi3-window', 'q8_0', 'q4_0h', 0, 0))
 
 
 def root_mean_square(difference):
-    """Of each position."""
+    """Per position."""
     return np.sqrt(np.mean(difference ** 2, -1))
 
 
@@ -53,7 +54,7 @@ class Texts:
         return [self.forward(ids, oracle.Memory(window, sinks)) for ids in self.ids]
 
     def ratios(self, program, k, v, window, sinks, out):
-        """Of every position of every text."""
+        """Returns the ratio at every position of every text."""
         keep = {'f32': oracle.unchanged} | KV_TYPES
         options = ['-ctk', k, '-ctv', v] + (['--window', str(window), '--sinks', str(sinks)] if window else [])
         parts = []

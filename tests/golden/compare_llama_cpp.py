@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """GGUF files that Kvasir writes, opened by llama.cpp: the same ids for the same texts.
 
-llama.cpp comes as npm's node-llama-cpp, whose package holds the built library; it is installed into the build folder.
-Without Node.js, npm or the network this prints a line that begins with "skipped: " and passes."""
+llama.cpp comes from npm as node-llama-cpp, whose package contains the built library; it is installed into the build
+folder. Without Node.js, npm or the network this prints a line that begins with "skipped: " and passes."""
 import argparse
 import json
 import os
@@ -17,7 +17,7 @@ VERSION = "3.14.2"
 SHAPE = {"model_type": "mistral", "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 1,
          "num_attention_heads": 2, "num_key_value_heads": 2, "max_position_embeddings": 512, "rms_norm_eps": 1e-5,
          "bos_token_id": 1, "eos_token_id": 2}
-# No combining marks: llama.cpp does not bring a text into NFC, which Qwen's tokenizer.json asks for.
+# No combining marks: llama.cpp does not normalise a text to NFC, as Qwen's tokenizer.json requires.
 PARTS = ["Once upon a time", "in the end", " ", "  ", "    ", "\n", "\n\n", "\t", "the", " and", "1234", "3.5", "'s",
          "don't", "HELLO", "!?", "é", "Grüße", "日本", "中文。", "한국", "😀", "<0x0A>", "a world b", "▁", "user"]
 
@@ -56,7 +56,7 @@ def texts(special):
 
 
 def folders(program, models, data, scratch):
-    """(name, folder, special pieces) of every kind of tokenizer that is here."""
+    """Yields (name, folder, special pieces) for each kind of tokenizer that is present."""
     yield "tales", models / "tales", ["<|endoftext|>"]
     yield "tales-gpt2", models / "tales-gpt2", ["<|endoftext|>"]
     kinds = [("mistral-v1", "mistral/tokenizer.model.v1", 32000, ["<s>", "</s>", "<unk>"]),
@@ -83,7 +83,7 @@ def folders(program, models, data, scratch):
 
 
 def resize(program, shape, folder, vocab):
-    """The same shape with more rows; the tokenizer stays."""
+    """Writes the same shape with more rows; the tokenizer stays."""
     shape.write_text(json.dumps({**SHAPE, "vocab_size": vocab}))
     other = folder.with_suffix(".more")
     subprocess.run([program, "synth", shape, other, "--dtype", "f16"], check=True, stdout=subprocess.DEVNULL)

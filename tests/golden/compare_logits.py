@@ -4,9 +4,9 @@ usage: compare_logits.py --program build/kvasir --model M [--ids 1,2,3 | --count
                          [--window W --sinks S]
 
 M is a path, a name from models/, or data:PATH in the folder of outside data (KVASIR_DATA, else ../shared/data beside
-the repository). --count N makes N ids that differ all over the vocabulary. A folder with gpt-nano's JSON files is converted
-first, and then compared with the logits stored in it instead of the oracle's. --relative divides the difference by
-the largest |logit| of the oracle. --window is the program's, --sinks too.
+the repository). --count N makes N ids spread over the vocabulary. A folder with gpt-nano's JSON files is converted
+first, and then compared with the logits stored in it instead of the oracle's. --relative divides the difference by the
+largest |logit| of the oracle. --window and --sinks are passed to both.
 """
 import argparse
 import os
@@ -62,7 +62,7 @@ def cases(args, model, scratch):
 
 
 def compare(got, want, relative):
-    """(largest difference, its position and id, how many positions disagree on the best id)."""
+    """Returns (largest difference, its position and id, number of positions that disagree on the best id)."""
     if got.size != want.size:
         sys.exit(f'the program gave logits of shape {got.shape}, the oracle {want.shape}')
     got = got.reshape(want.shape).astype(np.float64)

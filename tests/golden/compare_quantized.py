@@ -2,11 +2,11 @@
 
 usage: compare_quantized.py --program build/kvasir
 
-The text is what the model writes after the first prompts of models/prompts.txt. In a file of floats every logit must be
-near the oracle's. Of a file of integers the oracle knows the weights as they decode and keeps activations in float64,
-while the program rounds them to 8 bits (docs/numerics.md); what that costs is the mean over positions of KL(oracle ||
-program), and how often both have the same best id: over all positions, and over the clear ones, where the oracle's best
-two are apart in probability.
+The text is what the model writes after the first prompts of models/prompts.txt. For a file of floats every logit must
+be near the oracle's. For a file of integers the oracle uses the decoded weights and float64 activations, while the
+program rounds activations to 8 bits (docs/numerics.md). The cost of that is the mean over positions of KL(oracle ||
+program), and how often both have the same best id: over all positions, and over the clear ones, where the oracle's two
+best probabilities are far enough apart.
 """
 import argparse
 import json
@@ -23,9 +23,9 @@ from compare_logits import ROOT, compare, run_program
 PROMPTS, TOKENS = 2, 300
 MOST_RELATIVE = 1e-4     # largest difference / largest |logit|, for floats
 CLEAR = 0.01
-# For integers. Measured 2026-11-30 on this text, tales q8_0, q4_0, q4_k, then tiny-k: KL 2.2, 2.4, 2.3, 1.5e-4;
-# the same best id at 0.990, 0.982, 0.980, 0.981 of all positions, at 1, 0.998, 0.998, 1 of the clear ones. On 17,230
-# positions of TinyStories q8_0 has 3.0e-4 and 0.984; llama.cpp, which rounds activations alike, the same.
+# For integers. Measured 2026-11-30 on this text, tales q8_0, q4_0, q4_k, then tiny-k: KL 2.2, 2.4, 2.3, 1.5e-4; the
+# same best id at 0.990, 0.982, 0.980, 0.981 of all positions, at 1, 0.998, 0.998, 1 of the clear ones. On 17,230
+# positions of TinyStories q8_0 has 3.0e-4 and 0.984; llama.cpp, which rounds activations in the same way, has the same.
 MOST_KL, LEAST_CLEAR = 5e-4, 0.99
 LEAST_SAME = {'q8_0': 0.99, 'q4_0': 0.97, 'q4_k': 0.97}
 TYPES = {'tales': ('f16', 'bf16', 'q8_0', 'q4_0', 'q4_k'),     # q4_k: rows of 192 are q5_0 and q8_0
@@ -58,7 +58,7 @@ def log_softmax(logits):
 
 
 def losses(got, want):
-    """For each position: KL(want || got), whether the best id is the same, whether want's is clear."""
+    """Returns for each position: KL(want || got), whether the best id is the same, whether it is clear in `want`."""
     log_want, log_got = log_softmax(want), log_softmax(got)
     second, best = np.partition(np.exp(log_want), -2)[:, -2:].T
     return ((np.exp(log_want) * (log_want - log_got)).sum(-1), got.argmax(-1) == want.argmax(-1),
@@ -66,7 +66,7 @@ def losses(got, want):
 
 
 def check(program, path, kind, sequences, scratch):
-    """Prints a line; whether the model, of this type, keeps its bounds."""
+    """Prints a line; returns True if the model stays within the bounds of its type."""
     forward = oracle.load(path)[0]
     worst, parts = 0.0, []
     for ids in sequences:

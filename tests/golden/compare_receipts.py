@@ -2,8 +2,8 @@
 
 usage: compare_receipts.py --program build/kvasir --models TINY      TINY: the folder that make_tiny.py wrote
 
-The GGUF files are written here by to_gguf.py: for every tiny model, for models/tales and for models/tales-gpt2; for
-some also split, of version 2, and aligned to 64 bytes. Different models must give different receipts.
+to_gguf.py writes the GGUF files of every tiny model, of models/tales and of models/tales-gpt2; some also split, as
+version 2, and aligned to 64 bytes. Different models must give different receipts.
 """
 import argparse
 import json
@@ -32,7 +32,7 @@ def report(name, good, detail):
 
 
 def run(program, model, arguments):
-    """What the program prints as JSON; its error, by the same keys, where it fails."""
+    """Returns the program's JSON, or {'error': text} if it fails."""
     command = [program, 'run', model, '-n', '12', '--greedy', '--receipt', '--json', '--kv-type', 'f32', *arguments]
     result = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
     if result.returncode != 0:
@@ -41,7 +41,7 @@ def run(program, model, arguments):
 
 
 def compare(name, want, got):
-    """Whether two answers are one; an error is never equal to anything."""
+    """Reports whether two answers are equal; an error equals nothing."""
     for answer in (want, got):
         if 'error' in answer:
             return report(name, False, answer['error'])
@@ -51,7 +51,7 @@ def compare(name, want, got):
 
 
 def stops_alike(program, folder, scratch, tokens):
-    """Both files end the text at the second id of a list, here one that the model gives."""
+    """Both files end the text at the second id of a list, one that the model generates here."""
     copy = os.path.join(scratch, 'stops')
     shutil.copytree(folder, copy)
     unseen = next(i for i in range(VOCAB) if i not in tokens)
@@ -64,7 +64,7 @@ def stops_alike(program, folder, scratch, tokens):
 
 
 def compare_model(program, name, folder, scratch, arguments, pre=None):
-    """The folder's answer, after all its other forms were compared with it."""
+    """Compares all other forms of a model with its folder; returns the folder's answer."""
     arguments = [*arguments, '--ignore-eos']
     want = run(program, folder, arguments)
     gguf = to_gguf.convert(folder, os.path.join(scratch, name + '.gguf'), pre=pre)

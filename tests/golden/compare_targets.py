@@ -1,12 +1,12 @@
-"""One receipt on this machine and on 64-bit Arm under qemu-user. Exits 0 or 1.
+"""The same receipts on this machine and on 64-bit Arm under qemu-user. Exits 0 or 1.
 
 usage: compare_targets.py --program build/kvasir --arm RUNNER... neon_receipts      (cmake/neon.cmake)
 
-The models are models/tales in every type of fewer than 32 bits that `kvasir quantize` writes, and `synth tiny-k`, whose
-rows are whole blocks of 256, so that q4_k and q6_k are all of it; the first also with K and V in integer types; and a tiny
-model of a family for each block that Llama has not (make_families.py), which this machine's own targets compute too.
-All receipts must differ. 70 ids cross a tile of attention and 8 more follow. That this machine's targets agree on
-Llamas is receipt_test.cc's question.
+The models: models/tales in every type of fewer than 32 bits that `kvasir quantize` writes; `synth tiny-k`, whose rows
+are whole blocks of 256, so that all its matrices are q4_k or q6_k; and for each block that Llama lacks a tiny model of
+a family that has it (make_families.py), computed by this machine's own targets too. The first model also runs with K
+and V in integer types. All receipts must differ. 70 ids cross a tile of attention and 8 more follow. receipt_test.cc
+checks that this machine's targets agree on Llama models.
 """
 import argparse
 import json
@@ -31,13 +31,13 @@ TARGETS = ('neon', 'neon_dotprod')
 
 
 def has_target(program, cpu):
-    """Whether this machine can compute as that one."""
+    """True if this machine can compute as that target."""
     return subprocess.run([program, 'run', 'tales', '--ids', '1', '-n', '1'], capture_output=True, check=False,
                           env={**os.environ, 'KVASIR_CPU': cpu}).returncode == 0
 
 
 def start(command, scratch, cpu=None):
-    """A command's stdout. Each CPU target has a folder of its own to remember fingerprints in, so that each computes
+    """Returns a command's stdout. Each CPU target has its own folder of stored fingerprints, so that each computes
     them."""
     environment = {**os.environ, 'XDG_CACHE_HOME': os.path.join(scratch, f'cache of {cpu}')}
     if cpu:
@@ -50,7 +50,7 @@ def start(command, scratch, cpu=None):
 
 
 def write_models(program, scratch):
-    """[(name, ids, path)]"""
+    """Returns [(name, ids, path)]."""
     start([program, 'synth', 'tiny-k', os.path.join(scratch, 'tiny-k')], scratch)
     models = []
     for name, vocab, types in MODELS:

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Kvasir's Jinja interpreter against python3-jinja2: chat templates over made-up talks, and random programs.
+"""Kvasir's Jinja interpreter against python3-jinja2: chat templates with invented conversations, and random programs.
 
 usage: compare_templates.py --program PATH/jinja_cases [--templates FOLDER] [--talks 200] [--programs 10000] [--edge]
 
 The program reads one JSON object a line, {"template", "context", "now"}, and writes one a line, {"output": text} or
-{"error": kind, "message": text, "line": number}. Both must render the same, or both must fail; what raise_exception
-says must be the same. Kvasir may refuse the constructs of REFUSED and integers of more than 64 bits ("limit").
+{"error": kind, "message": text, "line": number}. Both must render the same, or both must fail; the texts of
+raise_exception must be equal. Kvasir may refuse the constructs of REFUSED and integers of more than 64 bits ("limit").
 Without Jinja this prints a line that begins with "skipped: " and passes."""
 import argparse
 import collections
@@ -39,12 +39,12 @@ from jinja_talks import talks                                    # noqa: E402
 
 
 def now_of(number):
-    """A time for each case, from 1970 to 2037."""
+    """Returns a time for each case, from 1970 to 2037."""
     return number * 48_271_007 % 2_114_380_800
 
 
 def answers_of(program, lines):
-    """The answers to the lines as far as they came, and why no more came."""
+    """Returns the answers up to the first missing one, and why it is missing."""
     try:
         done = subprocess.run([program], input='\n'.join(lines).encode() + b'\n', capture_output=True, timeout=SECONDS)
         answers, why = done.stdout, f'status {done.returncode}: {done.stderr.decode(errors="replace")[-400:]}'
@@ -54,7 +54,7 @@ def answers_of(program, lines):
 
 
 def ours(program, lines):
-    """What the program says to the lines; where it dies, "died" stands, and another one gets the lines behind."""
+    """Returns the program's answers. If it dies, the answer is "died", and a new process gets the remaining lines."""
     parsed = []
     while len(parsed) < len(lines):
         more, why = answers_of(program, lines[len(parsed):])
@@ -65,7 +65,7 @@ def ours(program, lines):
 
 
 def is_refusal(message):
-    """Whether the message of an "unsupported" names something that may be refused."""
+    """True if the message of an "unsupported" names something that may be refused."""
     words = set(re.findall(r'\w+', message))
     known = set(ENVIRONMENT.filters) | set(ENVIRONMENT.tests)
     quoted = set(re.findall(r'[\'"`]([\w.]+)[\'"`]', message))
@@ -74,7 +74,7 @@ def is_refusal(message):
 
 
 def judge(mine, theirs):
-    """One of: same, agreed error, refused, limit, left out, DIFFERENT."""
+    """Returns one of: same, agreed error, refused, limit, left out, DIFFERENT."""
     if theirs.get('error') == 'limit' or ADDRESS.search(theirs.get('output', '')):
         return 'left out'
     kind = mine.get('error')
@@ -98,13 +98,14 @@ def case_line(template, context, now):
 
 
 def expected(line):
-    """The oracle's result for one line, from the very text that the program gets."""
+    """Returns the oracle's result for one line, from the same text that the program gets."""
     case = json.loads(line)
     return render(case['template'], case['context'], case['now'])
 
 
 def shrunk(program, template, context, now):
-    """As few lines of the template as still differ in the same way, and what is left of the context."""
+    """Returns the fewest lines of the template that still differ in the same way, and the part of the context they
+    use."""
     lines, size = template.split('\n'), 2
     renders = 'output' in render(template, context, now)
     while size:
@@ -121,7 +122,7 @@ def shrunk(program, template, context, now):
 
 
 class Comparison:
-    """Cases of one kind: counts, and shows the first differences."""
+    """Cases of one kind: counts results and shows the first differences."""
 
     def __init__(self, program, name, shrink):
         self.program, self.name, self.shrink = program, name, shrink
@@ -158,7 +159,7 @@ class Comparison:
             print(f'{who:9} {clip(result, mine, theirs)}')
 
     def finish(self):
-        """Prints the line of this kind; whether all agree."""
+        """Prints the line of this kind; returns True if all agree."""
         more = ''.join(f', {count} {verdict}' for verdict, count in self.counts.items()
                        if verdict not in ('same', 'agreed error', 'DIFFERENT'))
         print(f'{self.name}: {self.total} cases, {self.counts["same"]} render the same, '
@@ -169,7 +170,7 @@ class Comparison:
 
 
 def clip(result, mine, theirs):
-    """The result as one line; of long outputs, the part where they begin to differ."""
+    """Returns the result as one line; for long outputs, the part where they begin to differ."""
     if 'output' not in result:
         return json.dumps(result, ensure_ascii=False)[:400]
     pair = [one.get('output', '') for one in (mine, theirs)]
@@ -179,7 +180,7 @@ def clip(result, mine, theirs):
 
 
 def batches(cases):
-    """Lists of at most BATCH cases."""
+    """Yields lists of at most BATCH cases."""
     batch = []
     for case in cases:
         batch.append(case)
@@ -198,7 +199,7 @@ def compare(program, name, cases, shrink):
 
 
 def compare_files(args):
-    """Every template of the folder over the same talks."""
+    """Compares every template of the folder over the same conversations."""
     files = sorted(args.templates.glob('*.jinja')) if args.templates else []
     if not files:
         print(f'skipped: no templates at {args.templates}')

@@ -1,4 +1,4 @@
-"""The blocks that model families are made of, in float64 NumPy: norms, RoPE, attention, activations, experts.
+"""The blocks of model families, in float64 NumPy: norms, RoPE, attention, activations, experts.
 
 It names no family (family_forward.py puts the blocks together) and shares no code with the engine. x is [T, channels],
 heads are [T, H, D]. Weights carry Hugging Face's names and conventions.
@@ -31,7 +31,7 @@ def softmax(scores):
 
 
 def soft_cap(x, cap):
-    """Smoothly within (-cap, cap); no cap leaves x as it is."""
+    """Limits x smoothly to (-cap, cap); without a cap returns x."""
     return cap * np.tanh(x / cap) if cap else x
 
 
@@ -40,10 +40,10 @@ ACTIVATIONS = {'silu': silu, 'gelu': gelu_erf, 'gelu_new': gelu_tanh, 'gelu_fast
 
 
 class Rope(typing.NamedTuple):
-    """Turns the first 2 * len(frequency) channels of a head by position * frequency, and scales them by magnitude."""
+    """Rotates the first 2 * len(frequency) channels of a head by position * frequency, and scales them by magnitude."""
     frequency: np.ndarray
     magnitude: float = 1.0
-    pairs: bool = False     # channels (2i, 2i + 1) turn together, else (i, i + half)
+    pairs: bool = False     # channels (2i, 2i + 1) rotate together, else (i, i + half)
 
     def turn(self, heads):
         half = len(self.frequency)
@@ -58,10 +58,11 @@ class Rope(typing.NamedTuple):
 
 
 def yarn(plain, channels, theta, rope):
-    """(frequencies, magnitude). Long waves are slowed by `factor`, short ones kept, a ramp over the pairs between."""
+    """Returns (frequencies, magnitude). Long waves are slowed by `factor`, short ones kept, with a ramp over the pairs
+    between."""
     factor, original = rope['factor'], rope['original_max_position_embeddings']
 
-    def pair_of(turns):     # the pair that turns so often within the original context
+    def pair_of(turns):     # the pair that makes `turns` rotations within the original context
         return channels * math.log(original / (turns * 2 * math.pi)) / (2 * math.log(theta))
 
     low, high = pair_of(rope.get('beta_fast') or 32), pair_of(rope.get('beta_slow') or 1)
@@ -90,8 +91,8 @@ def llama3(plain, rope):
 
 
 def longrope(plain, rope, config):
-    """One list of divisors for contexts up to the original one, another for longer ones; here a model's context is its
-    max_position_embeddings. The magnitude grows with how much longer that is, whichever list is read."""
+    """There is one list of divisors for contexts up to the original one and another for longer ones; here a model's
+    context is its max_position_embeddings. The magnitude grows with the ratio of the two contexts."""
     original = rope.get('original_max_position_embeddings') or config['original_max_position_embeddings']
     longer = config['max_position_embeddings'] / original
     which = 'long' if longer > 1 else 'short'
@@ -102,7 +103,7 @@ def longrope(plain, rope, config):
 
 
 def rope_settings(config, kind='full_attention'):
-    """One flat object for layers of this kind, whichever of the three places a config keeps its numbers in."""
+    """Returns one flat object for layers of this kind, whichever of the three places of a config has the numbers."""
     rope = config.get('rope_parameters') or config.get('rope_scaling') or {}
     rope = dict(rope.get(kind, rope))
     for key, places in (('rope_theta', ('rope_theta', 'rotary_emb_base')),
@@ -114,7 +115,7 @@ def rope_settings(config, kind='full_attention'):
 
 
 def rope_of(config, width, pairs=False, kind='full_attention', theta=None, scaled=True):
-    """The Rope of a kind of layer; theta goes over the config's, and without `scaled` the scaling is left out."""
+    """Returns the Rope of a kind of layer. `theta` overrides the config's; without `scaled` the scaling is left out."""
     rope = rope_settings(config, kind)
     theta = float(theta or rope['rope_theta'] or 10000.0)
     channels = int(width * (rope['partial_rotary_factor'] or 1.0))
@@ -132,7 +133,7 @@ def rope_of(config, width, pairs=False, kind='full_attention', theta=None, scale
         return Rope(*yarn(plain, channels, theta, rope), pairs)
     if name in ('longrope', 'su'):
         return Rope(*longrope(plain, rope, config), pairs)
-    if name == 'dynamic' and rope.get('alpha'):     # Hunyuan: a larger theta once and for all
+    if name == 'dynamic' and rope.get('alpha'):     # Hunyuan: a constant larger theta
         return Rope(plain * rope['alpha'] ** (-np.arange(0, channels, 2) / (channels - 2)), 1.0, pairs)
     if name == 'dynamic':     # grows beyond the trained context, where these models are not run
         return Rope(plain, 1.0, pairs)
@@ -140,9 +141,9 @@ def rope_of(config, width, pairs=False, kind='full_attention', theta=None, scale
 
 
 def attention(q, k, v, scale, window=0, cap=0, sinks=None):
-    """Causal, over the last `window` positions (0: all). q [T, H, D], k and v [T, G, D]; gives [T, H * D].
+    """Causal, over the last `window` positions (0: all). q [T, H, D], k and v [T, G, D]; returns [T, H * D].
 
-    sinks [H] join the sum of the weights and take their part of it nowhere.
+    sinks [H]: one more score per head in the softmax, whose weight is discarded.
     """
     tokens, heads, _ = q.shape
     k, v = (np.repeat(part, heads // part.shape[1], axis=1) for part in (k, v))
@@ -155,7 +156,7 @@ def attention(q, k, v, scale, window=0, cap=0, sinks=None):
 
 
 def best(scores, count):
-    """The indices [T, count] of the largest scores, largest first; ties go to the lower index."""
+    """Returns the indices [T, count] of the largest scores, largest first; ties go to the lower index."""
     return np.argsort(-scores, axis=-1, kind='stable')[:, :count]
 
 
@@ -164,7 +165,7 @@ def at_chosen(values, chosen):
 
 
 def mixture(h, chosen, shares, expert):
-    """The sum of shares[t, r] * expert(chosen[t, r], h[t]), by rank."""
+    """Returns the sum of shares[t, r] * expert(chosen[t, r], h[t]) over the ranks r, in their order."""
     out = np.zeros_like(h)
     for rank in range(chosen.shape[1]):
         for e in np.unique(chosen[:, rank]):
@@ -174,7 +175,7 @@ def mixture(h, chosen, shares, expert):
 
 
 class Net:
-    """A model's weights, config and ids, and what most layers do with them."""
+    """A model's weights, config and ids, and the steps that most layers share."""
 
     def __init__(self, weights, config, ids):
         self.weights, self.config, self.ids = weights, config, ids
@@ -199,7 +200,7 @@ class Net:
         return x * self.weights[name + '.weight'] + self.weights.get(name + '.bias', 0.0)
 
     def linear(self, x, name):
-        """A bias that is absent is zero."""
+        """An absent bias is zero."""
         return x @ self.weights[name + '.weight'].T + self.weights.get(name + '.bias', 0.0)
 
     def split_heads(self, x):
@@ -223,6 +224,6 @@ class Net:
         return self.linear(x, name if name + '.weight' in self.weights else tied)
 
     def slides(self, layer, default=lambda layer: False):
-        """Whether this layer has a window: by layer_types, else by the family's own rule."""
+        """True if this layer has a window: by layer_types, else by the family's own rule."""
         types = self.config.get('layer_types')
         return types[layer] == 'sliding_attention' if types else default(layer)

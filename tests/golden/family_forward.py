@@ -1,11 +1,12 @@
-"""The oracle of many families: logits of a model in float64 from weights under Hugging Face's names and its config.
+"""The oracle of many families: float64 logits of a model, from its config and weights under Hugging Face's names.
 
 usage: family_forward.py MODEL --ids 1,2,3 [--out F.npy] [--want F.npy]
 
-MODEL is a Hugging Face folder, or a .gguf of one of these families. --want says how far other logits are from these.
+MODEL is a Hugging Face folder, or a .gguf of one of these families. --want prints the difference of other logits from
+these.
 
-One function a family, from a Net to logits [T, vocab]. No cache and no tricks, and no code of the engine; the blocks
-are in family_blocks.py, GGUF's conventions in family_gguf.py. oracle.py has the oldest families, apart from this.
+One function per family, from a Net to logits [T, vocab]; without a cache, and without code of the engine.
+family_blocks.py has the blocks, family_gguf.py GGUF's conventions, oracle.py, written separately, the oldest families.
 """
 import argparse
 import functools
@@ -22,7 +23,7 @@ from model_files import read_folder, widen
 
 
 def attend(net, h, at, rope, scale=None, window=0, cap=0, normed=None, normed_after=None, sinks=None, out='o_proj'):
-    """Attention with three matrices. normed(x, letter) comes between them and RoPE, normed_after behind it."""
+    """Attention with three matrices. normed(x, letter) is applied before RoPE, normed_after after it."""
     q, k, v = net.qkv(h, at)
     if normed:
         q, k = normed(q, 'q'), normed(k, 'k')
@@ -35,7 +36,7 @@ def attend(net, h, at, rope, scale=None, window=0, cap=0, normed=None, normed_af
 
 
 def llama_like(net, rope, mlp=None, norm=None, residual=1.0, scale=None, normed=None, normed_after=None, x=None):
-    """The final rows of a Llama: x += attend(norm x), x += mlp(norm x). mlp(h, at) is a gated one if not given."""
+    """Returns the final rows of a Llama: x += attend(norm x), x += mlp(norm x). The default mlp(h, at) is gated."""
     norm, mlp, x = norm or net.rms, mlp or net.gated_mlp, net.embed() if x is None else x
     for _, at in net.layers():
         between = normed and functools.partial(normed, at)
@@ -47,12 +48,12 @@ def llama_like(net, rope, mlp=None, norm=None, residual=1.0, scale=None, normed=
 
 
 def head_norms(net, at, x, letter):
-    """Every head of q or k by one gain [head_dim]."""
+    """Normalises every head of q or k with one gain [head_dim]."""
     return net.rms(x, f'{at}self_attn.{letter}_norm')
 
 
 def row_norms(net, at, x, letter):
-    """The whole row of q or k by a gain [heads * head_dim]."""
+    """Normalises the whole row of q or k with a gain [heads * head_dim]."""
     return net.rms(x.reshape(len(x), -1), f'{at}self_attn.{letter}_norm').reshape(x.shape)
 
 
@@ -90,7 +91,7 @@ def gemma2(net):
 
 
 def gemma3(net):
-    """Layers with a window have a theta of their own, and no scaling."""
+    """Layers with a window have their own theta and no scaling."""
     config, step = net.config, net.config.get('sliding_window_pattern') or 6
     local = rope_settings(config, 'sliding_attention') if 'rope_parameters' in config else {}
     near = rope_of(config, net.width, theta=local.get('rope_theta') or config.get('rope_local_base_freq'), scaled=False)
@@ -103,7 +104,7 @@ def gemma3(net):
                         normed=lambda at, x, letter: net.rms(x, f'{at}self_attn.{letter}_norm', 1))
 
 
-# ---- One step from a Llama.
+# ---- Llama with one change.
 
 def smollm3(net):
     rope, turned = rope_of(net.config, net.width), net.config.get('no_rope_layers')
@@ -130,7 +131,7 @@ def minicpm(net):
 
 
 def ministral3(net):
-    """q grows with the logarithm of how often its position goes into the original context."""
+    """q grows with log(1 + floor(position / original context))."""
     rope = rope_settings(net.config)
     often = np.floor(np.arange(len(net.ids)) / rope['original_max_position_embeddings'])
     heat = (1 + rope['llama_4_scaling_beta'] * np.log(1 + often))[:, None, None]
@@ -139,7 +140,8 @@ def ministral3(net):
 
 
 def late_norms(net, normed, rope_for, step=4):
-    """OLMo 2, 3 and EXAONE 4: no norm before a half, one behind it. rope_for(slides) is the layer's Rope or None."""
+    """OLMo 2, 3 and EXAONE 4: no norm before attention or MLP, one after. rope_for(slides) is the layer's Rope or
+    None."""
     x, window = net.embed(), net.config.get('sliding_window') or 0
     for layer, at in net.layers():
         slides = bool(window) and net.slides(layer, lambda layer: (layer + 1) % step != 0)
@@ -157,7 +159,7 @@ def olmo2(net):
 
 
 def exaone4(net):
-    """With windows, layers without one have no RoPE."""
+    """In a model with windows, layers without one have no RoPE."""
     rope, windows = rope_of(net.config, net.width), bool(net.config.get('sliding_window'))
     return late_norms(net, head_norms, lambda slides: rope if slides or not windows else None)
 
@@ -186,7 +188,7 @@ def hunyuan(net):
 
 
 def internlm2(net):
-    """The rows of wqkv: for each KV group its q heads, its k head, its v head."""
+    """The rows of wqkv: per KV group its q heads, its k head, its v head."""
     rope, groups = rope_of(net.config, net.width), net.config['num_key_value_heads']
     x = net.embed('model.tok_embeddings')
     for _, at in net.layers():
@@ -245,7 +247,7 @@ def phi(net):
 
 
 def gpt_neox(net):
-    """The rows of query_key_value: for each head its q, its k, its v."""
+    """The rows of query_key_value: per head its q, its k, its v."""
     rope, x = rope_of(net.config, net.width), net.embed('gpt_neox.embed_in')
     for _, at in net.layers('gpt_neox.layers.'):
         rows = net.linear(net.layer_norm(x, at + 'input_layernorm'), at + 'attention.query_key_value')
@@ -258,7 +260,8 @@ def gpt_neox(net):
 
 
 def stablelm(net):
-    """With a parallel residual the MLP reads the attention's norm. Norms of heads have no bias, each head its gain."""
+    """With a parallel residual the MLP reads the attention's norm. Head norms have no bias, and each head its own
+    gain."""
     rope, x = rope_of(net.config, net.width), net.embed()
 
     def normed(at, heads, letter):
@@ -275,7 +278,7 @@ def stablelm(net):
 
 
 def cohere(net):
-    """One LayerNorm without bias; q and k may have gains [heads][head_dim]. Cohere 2: windows, and RoPE only in the
+    """One LayerNorm without bias; q and k may have gains [heads][head_dim]. Cohere 2 has windows, and RoPE only in
     layers that have one."""
     rope, x, config = rope_of(net.config, net.width, pairs=True), net.embed(), net.config
     windows, step = config.get('sliding_window') or 0, config.get('sliding_window_pattern') or 4
@@ -299,7 +302,8 @@ MIXTRAL = ('w1', 'w3', 'w2')     # gate, up, down
 
 def routed(net, h, at, router, experts='mlp.experts.', names=('gate_proj', 'up_proj', 'down_proj'), score=softmax,
            bias=0.0, normalised=True, scale=1.0):
-    """Of score(router h) the largest, where a bias helps to choose and no more; shares add up to 1 if normalised."""
+    """Runs the experts with the largest score(router h). The bias affects only the choice; normalised shares add up to
+    1."""
     scores = score(net.linear(h, at + router))
     chosen = best(scores + bias, net.config.get('num_experts_per_tok') or net.config.get('moe_k'))
     shares = at_chosen(scores, chosen)
@@ -309,7 +313,7 @@ def routed(net, h, at, router, experts='mlp.experts.', names=('gate_proj', 'up_p
 
 
 def sparse_layer(config, at):
-    """Whether Qwen's layer of this prefix has experts."""
+    """True if Qwen's layer with this prefix has experts."""
     layer = int(at.split('.')[2])
     step = config.get('decoder_sparse_step') or 1
     return layer not in (config.get('mlp_only_layers') or []) and (layer + 1) % step == 0
@@ -346,7 +350,7 @@ def olmoe(net):
 
 
 def granitemoe(net):
-    """Experts of one tensor, rows gate | up; beside them, in the shared kind, one MLP for all."""
+    """All experts are in one tensor, rows gate | up; the shared kind adds one MLP for all tokens."""
     def mlp(h, at):
         moe, weights = at + 'block_sparse_moe.', net.weights
         first, last = weights[moe + 'input_linear.weight'], weights[moe + 'output_linear.weight']
@@ -366,7 +370,7 @@ def granitemoe(net):
 
 
 def after_dense(net, first_sparse, sparse):
-    """mlp(h, at) where the layers before first_sparse have a plain MLP."""
+    """Returns mlp(h, at): layers before first_sparse have a plain MLP."""
     return lambda h, at: sparse(h, at) if int(at.split('.')[2]) >= first_sparse else net.gated_mlp(h, at)
 
 
@@ -408,8 +412,8 @@ def ernie4_5_moe(net):
 
 
 def phimoe(net):
-    """Each of two experts has the share of a softmax over those scores alone that come near the best one left
-    (arXiv:2409.12136), so that the two shares add up to almost 2. Norms are LayerNorms."""
+    """Chooses two experts, each the best of those left. Its share is its softmax weight among the scores close to its
+    own, so the two shares add up to almost 2 (arXiv:2409.12136). Norms are LayerNorms."""
     near = 2 * net.config.get('router_jitter_noise', 0.01)
 
     def mlp(h, at):
@@ -429,14 +433,14 @@ def phimoe(net):
 
 
 def by_bytes(x):
-    """Blocks of 32 as multiples of their largest magnitude / 127: what integer weights are multiplied with."""
+    """Rounds blocks of 32 to multiples of their largest magnitude / 127, like activations of integer weights."""
     blocks = x.reshape(len(x), -1, 32)
     step = np.abs(blocks).max(-1, keepdims=True) / 127
     return (np.rint(blocks / np.where(step == 0, 1, step)) * step).reshape(x.shape)
 
 
 def gpt_oss(net):
-    """A learned score a head joins the softmax. Experts: columns gate, up by turns; both are clamped."""
+    """One learned score per head joins the softmax. Experts: columns alternate gate, up; both are clamped."""
     config, x = net.config, net.embed()
     rope, scale = rope_of(config, net.width), net.width ** -0.5
 
@@ -478,7 +482,7 @@ def logits(weights, config, ids):
 
 
 def load(path):
-    """(weights under Hugging Face names, config)."""
+    """Returns (weights under Hugging Face names, config)."""
     if not os.path.isdir(path):
         return from_gguf(path)
     config, stored = read_folder(path)

@@ -1,8 +1,8 @@
-"""Tiny models of many families as GGUF, as llama.cpp's converter writes them, and such a file read back.
+"""Writes tiny models of many families as GGUF, as llama.cpp's converter does, and reads such files back.
 
-to_gguf(config, weights, path) writes; from_gguf(path) gives (weights, config) with Hugging Face's names, layout and
-keys. The metadata is in family_keys.py, what is done to tensors in family_rows.py, the container in to_gguf.py and
-model_files.py. Tensors are float32, but for MXFP4 experts. The files carry no tokenizer.
+to_gguf(config, weights, path) writes; from_gguf(path) returns (weights, config) with Hugging Face's names, layout and
+keys. family_keys.py has the metadata, family_rows.py the changes to tensors, to_gguf.py and model_files.py the
+container. Tensors are float32, except MXFP4 experts. The files contain no tokenizer.
 """
 import re
 import typing
@@ -39,11 +39,11 @@ CORRECTION = Renamed('mlp.gate.e_score_correction_bias', 'mlp.correction.bias')
 
 
 class Layout(typing.NamedTuple):
-    """Where the tensors of a family are. Names go over those of LAYER and OUTSIDE."""
+    """Names and changes of a family's tensors. `names` overrides those of LAYER and OUTSIDE."""
     arch: str
     names: dict = {}
     outside: dict = OUTSIDE
-    changes: tuple = ()     # in order; undone in the reverse
+    changes: tuple = ()     # in order; undone in reverse order
     prefix: str = 'model.layers.'
     raised: bool = False     # GGUF's gains are 1 + the folder's
 
@@ -112,7 +112,7 @@ LAYOUTS['granitemoeshared'] = LAYOUTS['granitemoe']
 
 
 def by_layer(weights, prefix):
-    """({name outside the layers: array}, {layer: {name inside: array}})."""
+    """Returns ({name outside the layers: array}, {layer: {name inside: array}})."""
     outside, layers = {}, {}
     for name, array in weights.items():
         inside = re.fullmatch(re.escape(prefix) + r'(\d+)\.(.+)', name)
@@ -148,7 +148,7 @@ def gguf_weights(config, weights):
 
 def folder_weights(config, tensors):
     layout = LAYOUTS[config['model_type']]
-    names = {other: name for name, other in (LAYER | layout.names).items()}     # of two the family's own one stays
+    names = {other: name for name, other in (LAYER | layout.names).items()}     # of two names the family's own one wins
     outside, layers = by_layer(tensors, 'blk.')
     if layout.raised:
         outside, *raised = ({name: array - 1 if 'norm' in name else array for name, array in part.items()}

@@ -1,6 +1,6 @@
 """GGUF's metadata of many families: from Hugging Face's config, as llama.cpp's converter writes it, and back.
 
-Keys stand without the architecture's name. What GGUF does not say, since an architecture implies it, is in IMPLIED.
+Keys omit the architecture's name. IMPLIED has what GGUF does not store because the architecture implies it.
 """
 import math
 
@@ -9,7 +9,7 @@ import numpy as np
 from family_blocks import rope_settings
 from to_gguf import rope_divisors
 
-# What the converter writes for every family that it has no list of its own for, where the config has the number.
+# Keys that the converter writes for every family without its own list, if the config has the number.
 COMMON = (
     ('context_length', ('max_position_embeddings',)), ('embedding_length', ('hidden_size',)),
     ('feed_forward_length', ('intermediate_size',)), ('attention.head_count', ('num_attention_heads',)),
@@ -63,7 +63,7 @@ def common(config):
 
 
 def listed(config, *wanted):
-    """Some of the common keys: of a family that the converter has a list of its own for."""
+    """Returns some of the common keys, for a family for which the converter has its own list."""
     keys = common(config)
     return {key: keys[key] for key in ('block_count', *wanted) if key in keys}
 
@@ -135,7 +135,7 @@ def rotated(config):
 
 
 def hunyuan(config):
-    """The one theta that its alpha means; a context of 256K, whatever the config says."""
+    """alpha becomes one theta; the context is 256K, whatever the config says."""
     rope, width = rope_settings(config), rope_width(config)
     return common(config) | {
         'rope.freq_base': rope['rope_theta'] * rope['alpha'] ** (width / (width - 2)), 'rope.scaling.type': 'none',
@@ -149,7 +149,7 @@ def baichuan(config):
 
 
 def phi2(config):
-    """The MLP's width is not asked for: four times the hidden size."""
+    """The converter does not read the MLP's width: it is four times the hidden size."""
     keys = listed(config, *PLAIN, 'attention.layer_norm_epsilon') | {'feed_forward_length': 4 * config['hidden_size']}
     return keys | {'attention.head_count_kv': config['num_attention_heads'], 'rope.dimension_count': turned(config)}
 
@@ -239,19 +239,19 @@ METADATA = {
 
 
 def metadata(config):
-    """{key: value}; whole numbers are int, real ones float, lists are of bool."""
+    """Returns {key: value}; whole numbers are int, real ones float, lists are of bool."""
     return METADATA[config['model_type']](config)
 
 
 def extra_tensors(config):
-    """Divisors of the frequencies: longrope's two lists, or Llama 3.1's one."""
+    """Returns the divisors of the frequencies: longrope's two lists, or Llama 3.1's one."""
     rope = config.get('rope_scaling') or {}
     lists = {f'rope_factors_{which}': rope.get(which + '_factor') for which in ('long', 'short')}
     lists['rope_freqs'] = rope_divisors(config)
     return {name + '.weight': np.array(found) for name, found in lists.items() if found is not None}
 
 
-# ---- The way back.
+# ---- Reading.
 
 KINDS = {
     'gemma': 'gemma', 'gemma2': 'gemma2', 'gemma3': 'gemma3_text', 'smollm3': 'smollm3', 'granite': 'granite',
@@ -292,7 +292,7 @@ IMPLIED = {
 
 
 def decimal(value):
-    """The number that a config said, if it was a short decimal: a float32 near 0.22 is 0.22."""
+    """Returns the config's number if it was a short decimal: a float32 near 0.22 becomes 0.22."""
     if not isinstance(value, float):
         return value
     short = float(f'{value:.6g}')
@@ -300,7 +300,8 @@ def decimal(value):
 
 
 def config_of(arch, numbers, tensors):
-    """The config that the metadata was made from, as far as logits go. Takes RoPE's divisors out of tensors."""
+    """Returns the config of which the metadata was made, as far as logits need it. Removes RoPE's divisors from
+    tensors."""
     numbers = {key: decimal(value) for key, value in numbers.items()}
     config = {name: numbers[key] for key, name in BACK.items() if key in numbers}
     kind = KINDS[arch]

@@ -1,7 +1,7 @@
-"""MXFP4 as gpt-oss ships it: blocks of 32 numbers along a row, four bits each, and one power of two for a block.
+"""MXFP4 as gpt-oss ships it: blocks of 32 numbers along a row, four bits each, and one power of two per block.
 
-Folders keep `blocks` [rows][blocks][16], where a byte has elements 2j (low bits) and 2j + 1, and `scales`
-[rows][blocks]; GGUF keeps 17 bytes a block, the scale first, then bytes with elements j and j + 16. The numbers:
+Folders store `blocks` [rows][blocks][16], where byte j has elements 2j (low bits) and 2j + 1, and `scales`
+[rows][blocks]. GGUF stores 17 bytes per block: the scale, then bytes with elements j and j + 16. Specification:
 https://www.opencompute.org/documents/ocp-microscaling-formats-mx-v1-0-spec-final-pdf.
 """
 import numpy as np
@@ -12,7 +12,8 @@ PARTS = ('gate_up_proj', 'down_proj')     # of mlp.experts, [experts][in][out]
 
 
 def encode(rows):
-    """(four bits of each element, uint8 [..., blocks, 32], scales, uint8 [..., blocks]), each number to the nearest."""
+    """Returns (four bits of each element, uint8 [..., blocks, 32], scales, uint8 [..., blocks]), each number to the
+    nearest."""
     blocks = rows.reshape(*rows.shape[:-1], -1, 32)
     largest = np.maximum(np.abs(blocks).max(-1), 2.0 ** -100)
     power = np.ceil(np.log2(largest / VALUES[-1]))
@@ -27,13 +28,13 @@ def decode(bits, scales):
 
 
 def rounded(weights):
-    """The weights as they are once their experts were stored."""
+    """Returns the weights with their experts rounded as by storing them."""
     return {name: decode(*encode(array.swapaxes(1, 2))).swapaxes(1, 2) if name.endswith(PARTS) else array
             for name, array in weights.items()}
 
 
 def folder_tensors(weights):
-    """Experts as blocks and scales of rows [out][in]; their numbers must be rounded ones."""
+    """Returns experts as blocks and scales of rows [out][in]; requires rounded numbers."""
     out = {}
     for name, array in weights.items():
         if name.endswith(PARTS):
@@ -56,7 +57,7 @@ def from_folder(weights):
 
 
 def gguf_blocks(rows):
-    """An array of 17 bytes an element: a block each."""
+    """Returns an array of 17-byte elements, one per block."""
     bits, scales = encode(rows)
     packed = np.concatenate([scales[..., None], bits[..., :16] | bits[..., 16:] << 4], -1)
     return np.ascontiguousarray(packed).view('V17')[..., 0]

@@ -1,6 +1,6 @@
-"""How GGUF keeps the tensors that Hugging Face's folders keep otherwise: stacked, split, reordered, raised by 1.
+"""Tensors that GGUF stores in another form than Hugging Face's folders: stacked, split, reordered, raised by 1.
 
-Each class does so to the tensors of one layer and undoes it. Names are Hugging Face's without the layer's prefix.
+Each class changes the tensors of one layer and undoes it. Names are Hugging Face's without the layer's prefix.
 """
 import typing
 
@@ -21,7 +21,7 @@ def groups_of(config):
 
 
 class Paired(typing.NamedTuple):
-    """Rows of q and k, and their biases: the channels of a pair side by side, which folders have half a head apart."""
+    """Rows of q and k, and their biases: GGUF has the channels of a pair side by side, folders half a head apart."""
     stem: str = 'self_attn.{}_proj'
 
     def each(self, layer, config, reorder):
@@ -39,7 +39,7 @@ class Paired(typing.NamedTuple):
 
 
 class Stacked(typing.NamedTuple):
-    """Matrices that folders keep one an expert: [experts][rows][cols]."""
+    """Matrices that folders store one per expert: [experts][rows][cols]."""
     part: str = 'mlp.experts.'
     names: tuple = GATED
 
@@ -57,7 +57,7 @@ class Stacked(typing.NamedTuple):
 
 
 class Split(typing.NamedTuple):
-    """Rows of one matrix that GGUF keeps as several. sizes(config) says how many rows each has, else all alike."""
+    """Rows of one matrix that GGUF stores as several: sizes(config) rows each, or else equal parts."""
     whole: str
     parts: tuple
     sizes: typing.Callable = None
@@ -75,7 +75,7 @@ class Split(typing.NamedTuple):
 
 
 class Grouped(typing.NamedTuple):
-    """InternLM 2's wqkv, for each KV group its q heads, its k head, its v head: as q, k and v, the first two paired."""
+    """InternLM 2's wqkv (per KV group its q heads, its k head, its v head) as q, k and v, the first two paired."""
     whole: str = 'attention.wqkv.weight'
     parts: tuple = ('self_attn.q_proj.weight', 'self_attn.k_proj.weight', 'self_attn.v_proj.weight')
 
@@ -93,7 +93,7 @@ class Grouped(typing.NamedTuple):
 
 
 class ByHead(typing.NamedTuple):
-    """GPT-NeoX: for each head its q, k, v in folders; all q, all k, all v in GGUF."""
+    """GPT-NeoX: per head its q, k, v in folders; all q, all k, all v in GGUF."""
     stem: str = 'attention.query_key_value'
 
     def each(self, layer, shape):
@@ -109,7 +109,7 @@ class ByHead(typing.NamedTuple):
 
 
 class HeadGains(typing.NamedTuple):
-    """StableLM's gains, a tensor a head: one of [heads][head_dim]."""
+    """StableLM's gains, one tensor per head in folders: one [heads][head_dim] in GGUF."""
     stems: tuple = ('self_attn.q_layernorm', 'self_attn.k_layernorm')
 
     def apply(self, layer, _):
@@ -136,7 +136,7 @@ class Flat(typing.NamedTuple):
 
 
 class Renamed(typing.NamedTuple):
-    """A whole name, where the suffix too is another."""
+    """A tensor of which the suffix too has another name."""
     name: str
     other: str
 
@@ -150,7 +150,7 @@ class Renamed(typing.NamedTuple):
 
 
 class Turned(typing.NamedTuple):
-    """gpt-oss: experts [in][out] with columns gate, up by turns; gate and up [out][in] in GGUF."""
+    """gpt-oss: experts [in][out] with alternating columns gate, up; GGUF has gate and up [out][in]."""
     part: str = 'mlp.experts.'
 
     def apply(self, layer, _):

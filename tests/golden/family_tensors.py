@@ -1,7 +1,7 @@
-"""Random tensors for the tiny models of family_tiny.py: which names and shapes Hugging Face's folders of a family have.
+"""Random tensors for the tiny models of family_tiny.py: names and shapes as in Hugging Face's folders of a family.
 
-Gains are around 1, or around 0 where a family adds 1; biases are large enough to be missed. The same seed and name give
-the same numbers.
+Gains are around 1, or around 0 if a family adds 1; biases are so large that a test fails without them. The same seed
+and name give the same numbers.
 """
 import zlib
 
@@ -34,7 +34,7 @@ class Draw:
 
     def gain(self, name, *shape, middle=1.0, bias=False):
         self.raw(name + '.weight', *(shape or (self.hidden,)), scale=0.2, middle=middle)
-        if middle == 0:     # exact still as 1 + w, which GGUF keeps
+        if middle == 0:     # exact as 1 + w too, which GGUF stores
             self.tensors[name + '.weight'] = np.round(self.tensors[name + '.weight'] * 1024) / 1024
         if bias:
             self.raw(name + '.bias', *(shape or (self.hidden,)), scale=0.2)
@@ -72,7 +72,7 @@ class Draw:
 def llama(d, norms=('input_layernorm', 'post_attention_layernorm'), middle=1.0, bias=False, out_bias=False,
           head_gains=(), row_gains=False, mlp=lambda d, layer, at: d.gated(at + 'mlp.'), norm_bias=False,
           head_bias=False):
-    """A Llama, with the variations that most families are."""
+    """A Llama, with the variations of most families."""
     d.outside(middle=middle, norm_bias=norm_bias, head_bias=head_bias)
     for layer, at in d.each():
         for norm in norms:
@@ -186,7 +186,7 @@ def block_sparse(d, _, at):
 
 
 def phimoe(d):
-    """All experts' scores come near each other, so that a few count with the best one."""
+    """All experts' scores are close, so that several lie near the best one."""
     llama(d, bias=True, out_bias=True, norm_bias=True, head_bias=True, mlp=block_sparse)
     for _, at in d.each():
         gate = d.tensors[at + 'block_sparse_moe.gate.weight']
@@ -209,7 +209,7 @@ def granitemoe(d):
 
 
 def dense_then_shared(first, shared, bias_name=None, bias_shape=(6,)):
-    """A plain MLP before layer `first`; then experts beside shared ones of `shared` channels."""
+    """Layers before `first` have a plain MLP; later ones experts and shared ones of `shared` channels."""
     def mlp(d, layer, at):
         if layer < first:
             return d.gated(at + 'mlp.')
@@ -267,7 +267,7 @@ TENSORS = {
 
 
 def tensors_of(name, config, seed=0):
-    """{Hugging Face's name: float64 array of numbers that a float32 holds}."""
+    """Returns {Hugging Face's name: float64 array}; float32 holds every number exactly."""
     draw = Draw(name, config, seed)
     TENSORS[config['model_type']](draw)
     return draw.tensors

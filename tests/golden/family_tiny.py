@@ -1,9 +1,9 @@
 """Tiny random models of many families: configs with the keys of real ones, and tensors under Hugging Face's names.
 
 make_families.py writes them. No two indices are alike; windows, original contexts and the like are so small that a few
-positions cross them. family_tensors.py has the tensors' names and shapes.
+positions exceed them. family_tensors.py has the tensors' names and shapes.
 """
-EPS = 0.01     # large enough to be missed
+EPS = 0.01     # so large that a test fails without it
 YARN = {'rope_type': 'yarn', 'factor': 16.0, 'original_max_position_embeddings': 16, 'beta_fast': 0.5,
         'beta_slow': 0.05}     # a ramp from pair 1 to pair 4
 LONG = [1.2, 2.4, 3.1, 4.6, 5.3, 6.7, 7.2, 8.9]
@@ -153,7 +153,7 @@ def qwen_moe(kind, architecture, **more):
 
 
 def local_experts(kind, architecture, **more):
-    """Where intermediate_size is an expert's."""
+    """For families whose intermediate_size is that of an expert."""
     return base(kind, architecture, num_local_experts=6, num_experts_per_tok=2, intermediate_size=32,
                 output_router_logits=False, router_aux_loss_coef=0.001, attention_dropout=0.0, **more)
 
@@ -171,7 +171,7 @@ def deepseek():
 
 
 def phimoe():
-    mscale = 1.2649110555648804     # a float32, so that GGUF's is the same
+    mscale = 1.2649110555648804     # representable in float32, so that GGUF's is equal
     return local_experts('phimoe', 'PhiMoEForCausalLM', attention_bias=True, lm_head_bias=True, hidden_dropout=0.0,
                          input_jitter_noise=0.01, router_jitter_noise=0.01, sliding_window=131072,
                          original_max_position_embeddings=32, rope_scaling={
@@ -193,7 +193,7 @@ def ernie4_5_moe():
 
 
 def gpt_oss(**more):
-    """From 150000 positions a turn; the ramp's ends are not whole numbers here, and are not rounded."""
+    """Theta is 150000; the ends of YaRN's ramp are not whole numbers here, and are not rounded."""
     scaling = {'beta_fast': 32.0, 'beta_slow': 1.0, 'factor': 32.0, 'original_max_position_embeddings': 256,
                'rope_type': 'yarn', 'truncate': False}
     return local_experts('gpt_oss', 'GptOssForCausalLM', num_hidden_layers=4, head_dim=16, attention_bias=True,
@@ -226,7 +226,7 @@ MODELS = {
                      mlp_bias=False, attention_dropout=0.1, residual_dropout=0.1, rope_theta=10000000.0,
                      rope_scaling={'rope_type': 'default'}),
     'ernie4_5': ernie('ernie4_5', 'Ernie4_5ForCausalLM'),
-    'ernie4_5_biased': ernie('ernie4_5', 'Ernie4_5ForCausalLM', use_bias=True),     # no real one is
+    'ernie4_5_biased': ernie('ernie4_5', 'Ernie4_5ForCausalLM', use_bias=True),     # no real model has it
     'hunyuan': hunyuan(),
     'internlm2': base('internlm2', 'InternLM2ForCausalLM', bias=False, attn_implementation='eager', rope_scaling=None,
                       rope_theta=1000000.0),
@@ -271,5 +271,5 @@ MODELS = {
     'gpt_oss_mxfp4': gpt_oss(quantization_config={'quant_method': 'mxfp4', 'modules_to_not_convert': [
         'model.layers.*.self_attn', 'model.layers.*.mlp.router', 'model.embed_tokens', 'lm_head']}),
 }
-# GGUF has no place for what these differ in, or the converter writes no such file.
+# GGUF cannot store what makes these different, or the converter writes no such file.
 FOLDER_ONLY = ('gemma2_scale', 'gemma3_v5', 'ernie4_5_biased', 'starcoder2_window', 'gpt_neox_erf', 'qwen3_moe_mixed')

@@ -1,4 +1,4 @@
-"""What Jinja 3.1.2 makes of a chat template, configured as Hugging Face's transformers configures it.
+"""Renders chat templates with Jinja 3.1.2, configured as Hugging Face's transformers configures it.
 
 usage: jinja_oracle.py < CASES > RESULTS       one JSON object a line: {"template", "context", "now"} in, a result out
 
@@ -24,15 +24,15 @@ EPOCH = datetime.datetime(1970, 1, 1)
 
 
 class Raised(jinja2.exceptions.TemplateError):
-    """What raise_exception raises: a class of its own, so that no other TemplateError is taken for it."""
+    """Raised by raise_exception; its own class, so that it differs from any other TemplateError."""
 
 
 class OutOfTime(BaseException):
-    """The render took longer than SECONDS. No Exception, so that no filter swallows it."""
+    """The render took longer than SECONDS. Not an Exception, so that no filter swallows it."""
 
 
 class Generation(jinja2.ext.Extension):
-    """{% generation %}...{% endgeneration %} marks what the model wrote; here it prints its body."""
+    """{% generation %}...{% endgeneration %} marks the model's text; here it prints its body."""
     tags = {'generation'}
 
     def parse(self, parser):
@@ -80,7 +80,7 @@ def compiled(template):
 
 
 def attempt(template, context):
-    """The result, with nothing guarded."""
+    """Returns the result, without limits."""
     try:
         return {'output': compiled(template).render(context)}
     except Raised as error:
@@ -92,7 +92,7 @@ def attempt(template, context):
 
 
 def render(template, context, now=None):
-    """The result for one template; a program that hangs or eats memory gives "limit"."""
+    """Returns the result for one template; a program that hangs or exhausts memory gives "limit"."""
     NOW[0] = time.time() if now is None else now
     soft, hard = resource.getrlimit(resource.RLIMIT_AS)
     before = signal.signal(signal.SIGALRM, stop)

@@ -1,10 +1,10 @@
-"""Random Jinja programs, the same ones for the same seed, and small ones by hand, one for each thing that bites.
+"""Random Jinja programs, the same for the same seed, and small ones by hand, one for each known trap.
 
 usage: jinja_programs.py [--seed N] [--count N] [--edge]          one JSON object a line, {"template", "context"}
 
 As a module: programs(seed, count) yields (template, context), EDGE_CASES is a list of the same. Most random programs
-are of the right types, so that about four of five render; contexts hold only the names that the template mentions.
-RULES is the grammar: <kind> in a rule stands for an expression of that kind, and LEAVES has the shortest ones.
+have the right types, so that about four of five render; contexts contain only the names that the template mentions.
+RULES is the grammar: <kind> in a rule stands for an expression of that kind; LEAVES has the shortest ones.
 """
 import argparse
 import json
@@ -234,7 +234,7 @@ ANY_METHOD = ['upper', 'split', 'rsplit', 'join', 'strip', 'replace', 'startswit
 
 
 def quoted(rng, text):
-    """A string literal; quotes and backslashes are escaped, some line breaks stay as they are."""
+    """Returns a string literal; quotes and backslashes are escaped, some line breaks stay as they are."""
     quote = rng.choice('\'\'"')
     text = text.replace('\\', '\\\\').replace(quote, '\\' + quote)
     if rng.random() < 0.8:
@@ -316,7 +316,8 @@ def mentioned(context, template):
 
 
 class Writer:
-    """Writes one program. `names` has the variables that it has set, by kind; `wrong` is the chance of another kind."""
+    """Writes one program. `names`: the variables it has set, by kind; `wrong`: the chance of a value of another
+    kind."""
 
     def __init__(self, rng, wrong):
         self.rng, self.wrong = rng, wrong
@@ -340,7 +341,7 @@ class Writer:
         return self.fill(rng.choice(rules[kind]), depth - 1)
 
     def fill(self, rule, depth):
-        """The rule with an expression for every <kind>; what is not simple mostly gets brackets."""
+        """Returns the rule with an expression for every <kind>, mostly in parentheses unless it is simple."""
         def one(match):
             made = self.expr(match[1], depth)
             after = rule[match.end():match.end() + 1]
@@ -378,7 +379,7 @@ class Writer:
         return 'v' + self.rng.choice(['', 'w']) + str(self.count)
 
     def body(self, depth, count=None):
-        """Lines of statements; what is set inside is not known outside."""
+        """Returns lines of statements; variables set inside are not known outside."""
         before = list(self.names)
         lines = [line for _ in range(count or self.rng.choice([1, 1, 2])) for line in self.statement(depth)]
         self.names = before
@@ -518,7 +519,7 @@ class Writer:
 
 
 class Scopes(Writer):
-    """Programs that set and read few names in nested scopes; none cares for kinds."""
+    """Programs that set and read few names in nested scopes, regardless of kinds."""
 
     def show(self, depth=2):
         name = self.rng.choice('abc')
@@ -571,7 +572,7 @@ class Scopes(Writer):
 
 
 def white_space(rng):
-    """Text, comments, raw blocks and empty tags with every white-space control."""
+    """Returns text, comments, raw blocks and empty tags with every white-space control."""
     writer, parts = Scopes(rng, 0), []
     for _ in range(rng.randint(2, 7)):
         left, right = rng.choice(['', '', '-', '+']), rng.choice(['', '', '-', '+'])
@@ -588,7 +589,7 @@ def white_space(rng):
 
 
 def careless(rng):
-    """Any filter, test or method on anything, with any arguments."""
+    """Applies any filter, test or method to anything, with any arguments."""
     writer = Writer(rng, 0)
     args = [writer.expr('any', 0) for _ in range(rng.choice([0, 0, 1, 1, 2, 3]))]
     if args and rng.random() < 0.2:
@@ -607,7 +608,7 @@ def careless(rng):
 
 
 def broken(rng, text):
-    """The program with one thing taken out, doubled or put in."""
+    """Returns the program with one thing removed, doubled or inserted."""
     at = rng.randrange(len(text) + 1)
     kind = rng.random()
     if kind < 0.4:
@@ -640,7 +641,7 @@ def one(rng):
 
 
 def programs(seed, count):
-    """`count` pairs (template, context)."""
+    """Yields `count` pairs (template, context)."""
     for number in range(count):
         rng = random.Random(f'{seed} {number}')
         text = one(rng)

@@ -1,11 +1,11 @@
-"""Conversations as chat templates get them, the same ones for the same seed: most well formed, some not at all.
+"""Conversations as inputs of chat templates, the same for the same seed: most well formed, some malformed.
 
 usage: jinja_talks.py [--seed N] [--count N]                      one JSON object a line
 
 As a module: talks(seed, count) yields dictionaries that JSON can hold: messages, tools, bos_token and the other names
-that templates look at. Half of the talks are plain enough for every template; the others bring what templates forget:
-content that is null or a list, odd roles and orders, ids of every length, arguments as text, texts that look like
-special tokens.
+that templates read. Half of the conversations suit every template; the others contain what templates forget: content
+that is null or a list, odd roles and orders, ids of every length, arguments as text, texts that look like special
+tokens.
 """
 import argparse
 import json
@@ -36,7 +36,7 @@ TYPES = ['string', 'number', 'integer', 'boolean', 'array', 'object', 'null', ['
 
 
 class Talk:
-    """One conversation; `wild` is the chance that a part of it is unlike what templates expect."""
+    """One conversation; `wild` is the chance that a part is unlike what templates expect."""
 
     def __init__(self, rng, wild):
         self.rng, self.wild = rng, wild
@@ -75,7 +75,7 @@ class Talk:
         return made
 
     def content(self):
-        """A string, or what else is found there."""
+        """Returns a string or, rarely, another value that occurs there."""
         if not self.odd():
             return self.text()
         return self.rng.choice([None, '', self.parts(), self.parts(), self.text(), self.value(), ['just a string']])
@@ -124,7 +124,7 @@ class Talk:
         return made
 
     def tool_turn(self):
-        """An assistant's calls and what the tools gave."""
+        """Returns an assistant's calls and the tools' results."""
         asks = {'role': 'assistant', 'content': self.text() if self.maybe(0.4) else ''}
         if self.odd():
             asks['content'] = None
@@ -184,7 +184,7 @@ class Talk:
         return made
 
     def schema(self, depth=0):
-        """The JSON schema of one parameter."""
+        """Returns the JSON schema of one parameter."""
         rng = self.rng
         made = {'type': rng.choice(TYPES[:6] if not self.odd() else TYPES)}
         if not self.odd(0.3):
@@ -265,7 +265,7 @@ class Talk:
 
 
 def talks(seed, count):
-    """`count` contexts; half have nothing unusual in them."""
+    """Yields `count` contexts; half have nothing unusual in them."""
     for number in range(count):
         rng = random.Random(f'{seed} {number}')
         yield Talk(rng, rng.choice([0.0, 0.0, 0.15, 0.5])).context()

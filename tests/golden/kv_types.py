@@ -1,7 +1,7 @@
-"""What is left of a head's channels after it was stored in a KV type and read back, for the oracle's Memory.
+"""Rounds a head's channels as storing them in a KV type does, for the oracle's Memory.
 
-Written from docs/numerics.md and ggml's block formats; it shares no code with the engine. Numbers are rounded from the
-float32 that the engine has in hand, so that both decide alike but for the last bits of that float32.
+Written from docs/numerics.md and ggml's block formats; it shares no code with the engine. Numbers are first rounded to
+float32, like the engine's, so that both round alike except where the last bits of the float32 differ.
 """
 import numpy as np
 
@@ -19,13 +19,14 @@ def stored_bf16(x):
 
 
 def in_blocks(x):
-    """[..., channels] as [..., blocks, 32]; the last block of a head is filled up with zeros."""
+    """[..., channels] as [..., blocks, 32]; the last block of a head is padded with zeros."""
     room = [(0, 0)] * (x.ndim - 1) + [(0, -x.shape[-1] % BLOCK)]
     return np.pad(x, room).reshape(*x.shape[:-1], -1, BLOCK)
 
 
 def closest(x, most, first, step):
-    """Blocks in whole steps of the scale, of 16, that leaves the least squared error; scales are 16-bit floats."""
+    """Rounds blocks to whole steps of a scale: of 16 scales the one with the least squared error. Scales are 16-bit
+    floats."""
     blocks = in_blocks(x)
     high, low = blocks.max(-1, keepdims=True), blocks.min(-1, keepdims=True)
     extreme = np.where(-low > high, low, high)
@@ -50,7 +51,8 @@ def stored_q4_0(x):
 
 
 def hadamard(width):
-    """Sylvester's matrix of the largest power of two that divides the width, normalised, along the diagonal."""
+    """Sylvester's matrix of the largest power of two that divides the width, normalised, repeated along the
+    diagonal."""
     order, matrix = 1, np.ones((1, 1))
     while width % (2 * order) == 0:
         order, matrix = 2 * order, np.kron([[1, 1], [1, -1]], matrix) / np.sqrt(2)
@@ -58,7 +60,7 @@ def hadamard(width):
 
 
 def kept(stored, rotated=False):
-    """A function of float64 heads [..., channels]. To turn K and V back is the same as to turn Q and the output."""
+    """Returns a function of float64 heads [..., channels]. Rotating K and V back equals rotating Q and the output."""
     def keep(heads):
         turn = hadamard(heads.shape[-1]) if rotated else np.eye(heads.shape[-1])
         return stored((heads @ turn).astype('<f4')) @ turn

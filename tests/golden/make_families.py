@@ -3,7 +3,7 @@
 usage: make_families.py OUT [NAME...] [--seed N] [--ids 1,2,3 | --count N]
 
 OUT/NAME/ (config.json, model.safetensors), OUT/NAME.gguf and OUT/NAME.npy [ids, vocabulary]; the GGUF file is read back
-and must give the same. family_tiny.py has the models; without NAME all are written, the same every time.
+and must be equal. family_tiny.py has the models; without NAME all are written. The files are always the same.
 """
 import argparse
 import os
@@ -42,7 +42,7 @@ def names_of(args):
 
 
 def read_back(name, gguf, weights, ids, want):
-    """The file says the same, as far as float32 metadata and divisors can."""
+    """Checks that the file is equal, as far as float32 metadata and divisors allow."""
     stored, config = family_gguf.from_gguf(gguf)
     wrong = [key for key in {**stored, **weights} if not np.array_equal(stored.get(key), weights.get(key))]
     worst = np.abs(family_forward.logits(stored, config, ids) - want).max() / np.abs(want).max()
@@ -51,7 +51,7 @@ def read_back(name, gguf, weights, ids, want):
 
 
 def write_model(name, out, ids, seed=0):
-    """The paths (folder, gguf or None) and the logits."""
+    """Returns the paths (folder, gguf or None) and the logits."""
     config, folder = MODELS[name], os.path.join(out, name)
     weights = stored = tensors_of(name, config, seed)
     if 'quantization_config' in config:

@@ -1,4 +1,4 @@
-"""Writes one tiny random model per family, as Hugging Face folders; the same files every time.
+"""Writes one tiny random model per family, as Hugging Face folders; always the same files.
 
 usage: make_tiny.py OUT [--gguf]        OUT/NAME/config.json and model.safetensors; --gguf: OUT/NAME.gguf too
 
@@ -108,7 +108,7 @@ KINDS = {'float32': 'F32', 'float16': 'F16', 'bfloat16': 'BF16'}
 
 
 def draws(name):
-    """(matrix(rows, cols, gain), vector(size, middle, spread)) of one random stream."""
+    """Returns (matrix(rows, cols, gain), vector(size, middle, spread)) of one random stream."""
     rng = np.random.RandomState(zlib.crc32(name.encode()))
 
     def matrix(rows, cols, gain):
@@ -170,7 +170,7 @@ def gpt2_tensors(name, c):
 
 
 def tiny_tensors(name, config):
-    """Under the names that the folder has."""
+    """Returns the tensors, under the names of the folder."""
     if config['model_type'] == 'gpt2':
         return gpt2_tensors(name, config)
     if 'text_config' not in config:

@@ -1,7 +1,7 @@
-"""Files that hold models, read into NumPy: Hugging Face folders, GGUF and llama2.c; and safetensors written.
+"""Reads model files into NumPy (Hugging Face folders, GGUF, llama2.c) and writes safetensors.
 
-Everything comes out under Hugging Face names and config keys. It knows no arithmetic of any model (oracle.py has that)
-and shares no code with the engine. GGUF: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md.
+All readers return Hugging Face names and config keys. No arithmetic of models lives here (see oracle.py), and no code
+is shared with the engine. GGUF: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md.
 """
 import json
 import os
@@ -16,7 +16,7 @@ GGUF_STRING, GGUF_ARRAY = 8, 9
 NESTED_PREFIXES = ('model.language_model.', 'language_model.model.')
 
 # GGUF's names, without "blk.N." and ".weight"/".bias", as llama.cpp's converter writes them. to_gguf.py has its own
-# table the other way round, on purpose: a wrong name in either shows.
+# reverse table on purpose: a wrong name in either one is detected.
 LLAMA_NAMES = {
     'token_embd': 'model.embed_tokens', 'output_norm': 'model.norm', 'output': 'lm_head',
     'attn_norm': 'input_layernorm', 'ffn_norm': 'post_attention_layernorm',
@@ -35,7 +35,7 @@ def refuse(path, why):
 
 
 def widen(kind, values):
-    """float64 of values as they are stored (BF16 as its 16 bits); exact for every kind."""
+    """Returns float64 of values as they are stored (BF16 as its 16 bits); exact for every kind."""
     if kind == 'BF16':
         values = (values.astype('<u4') << 16).view('<f4')
     return values.astype(np.float64)
@@ -50,7 +50,7 @@ def narrow(kind, values):
 
 
 def read_stored(path):
-    """{name: (kind, array as stored)} of a safetensors file."""
+    """Returns {name: (kind, array as stored)} of a safetensors file."""
     with open(path, 'rb') as file:
         raw = file.read()
     length, = struct.unpack_from('<Q', raw)
@@ -69,7 +69,8 @@ def read_safetensors(path):
 
 
 def write_safetensors(path, tensors, kind='F32'):
-    """All in one kind, but for bytes, in name order; the header is padded with spaces to 8 bytes as the format wants."""
+    """Writes all in one kind, except bytes, in name order; the header is padded with spaces to 8 bytes, as the format
+    requires."""
     head, blobs, offset = {}, [], 0
     for name in sorted(tensors):
         own = 'U8' if tensors[name].dtype == np.uint8 else kind
@@ -84,7 +85,7 @@ def write_safetensors(path, tensors, kind='F32'):
 
 
 def read_json(*parts, default=None):
-    """The parsed file, or `default` where it is absent."""
+    """Returns the parsed file, or `default` if it is absent."""
     path = os.path.join(*parts)
     if default is not None and not os.path.exists(path):
         return default
@@ -93,7 +94,7 @@ def read_json(*parts, default=None):
 
 
 def plain_name(name):
-    """A text model's own name of a tensor that a model with a nested text_config holds under another prefix."""
+    """Returns a text model's own name of a tensor, also if the model has a nested text_config and another prefix."""
     for prefix in NESTED_PREFIXES:
         if name.startswith(prefix):
             return 'model.' + name[len(prefix):]
@@ -101,7 +102,8 @@ def plain_name(name):
 
 
 def read_folder(path):
-    """(config of the text model, {name: (kind, array as stored)}); a nested text_config goes over the outer keys."""
+    """Returns (config of the text model, {name: (kind, array as stored)}); a nested text_config overrides the outer
+    keys."""
     config = read_json(path, 'config.json')
     config = config | (config.get('text_config') or {})
     tensors = {}
@@ -112,8 +114,8 @@ def read_folder(path):
 
 
 def layer_windows(config):
-    """How many positions a query of each layer sees, itself included; 0: all. A list of layer_types goes over Qwen's
-    max_window_layers, below which layers see all."""
+    """Returns how many positions a query of each layer sees, itself included; 0: all. A list of layer_types overrides
+    Qwen's max_window_layers, below which layers see all."""
     layers, window, first = config['num_hidden_layers'], config.get('sliding_window') or 0, 0
     if config.get('model_type') in ('qwen2', 'qwen3'):
         window, first = window if config.get('use_sliding_window') else 0, config.get('max_window_layers', 28)
@@ -122,7 +124,7 @@ def layer_windows(config):
 
 
 def read_llama2c(path):
-    """(weights under Hugging Face names, config) of a llama2.c float file; its RoPE pairs are interleaved."""
+    """Returns (weights under Hugging Face names, config) of a llama2.c float file; its RoPE pairs are interleaved."""
     with open(path, 'rb') as file:
         raw = file.read()
     modern = raw[:4] == b'24ka'
@@ -167,7 +169,7 @@ def read_llama2c(path):
 
 
 def gguf_head(raw, path):
-    """(metadata, [(name, shape, type, offset)], where the tensors' data begins); versions 2 and 3 read alike."""
+    """Returns (metadata, [(name, shape, type, offset)], offset of the tensors' data); versions 2 and 3 are alike."""
     at = 4
 
     def number(code):
@@ -205,7 +207,7 @@ def gguf_head(raw, path):
 
 
 def halves(packed):
-    """The low four bits of every byte of the last axis, then the high ones."""
+    """Returns the low four bits of every byte of the last axis, then the high ones."""
     return np.concatenate([packed & 15, packed >> 4], -1).astype(np.int64)
 
 
@@ -228,8 +230,8 @@ def decode_q5_0(raw):
 
 
 def decode_q4_k(raw):
-    """Eight scales and eight minima of 6 bits lie in 12 bytes: the first four of each whole, of the last four the low
-    four bits in bytes 8 to 11 and the high two on top of the first eight bytes."""
+    """12 bytes hold eight scales and eight minima of 6 bits: bytes 0 to 7 the first four of each; for the last four,
+    bytes 8 to 11 the low four bits, and the top two bits of bytes 0 to 7 the high ones."""
     packed = raw[:, 4:16].astype(np.int64)
     first, top, low = packed[:, :8] & 63, packed[:, :8] >> 6 << 4, packed[:, 8:]
     scales = np.concatenate([first[:, :4], low & 15 | top[:, :4]], 1)
@@ -240,27 +242,27 @@ def decode_q4_k(raw):
 
 
 def decode_q6_k(raw):
-    """Of each 128 elements the low four bits lie in 64 bytes, bits 2i, 2i + 1 of byte j of 32 others are of 32i + j."""
+    """Per 128 elements, 64 bytes have the low four bits; bits 2i, 2i + 1 of byte j of 32 others belong to 32i + j."""
     low = halves(raw[:, :128].reshape(-1, 2, 64))
     high = raw[:, 128:192].reshape(-1, 2, 1, 32) >> np.array([0, 2, 4, 6], np.uint8)[:, None] & 3
     values = low.reshape(-1, 16, 16) + 16 * high.reshape(-1, 16, 16).astype(np.int64) - 32
-    scales = float16(raw[:, 208:]) * raw[:, 192:208].view(np.int8)     # one for 16 elements
+    scales = float16(raw[:, 208:]) * raw[:, 192:208].view(np.int8)     # one per 16 elements
     return (scales[:, :, None] * values).reshape(-1, 256)
 
 
 def decode_mxfp4(raw):
-    """Four bits: a sign, and one of eight numbers times a power of two, whose exponent is a byte less 127."""
+    """Four bits are a sign and one of eight numbers; a block's power of two has the exponent of a byte minus 127."""
     values = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6, 0, -0.5, -1, -1.5, -2, -3, -4, -6])
     return values[halves(raw[:, 1:])] * 2.0 ** (raw[:, :1].astype(np.int64) - 127)
 
 
-# GGUF's numbers of the packed types: elements and bytes of a block, and what decodes [blocks, bytes].
+# By GGUF's number of a packed type: elements and bytes of a block, and the decoder of [blocks, bytes].
 GGUF_INTEGERS = {2: (32, 18, decode_q4_0), 6: (32, 22, decode_q5_0), 8: (32, 34, decode_q8_0),
                  12: (256, 144, decode_q4_k), 14: (256, 210, decode_q6_k), 39: (32, 17, decode_mxfp4)}
 
 
 def gguf_values(raw, at, kind, count):
-    """float64, flat; exact for every kind."""
+    """Returns a flat float64 array; exact for every kind."""
     if kind in GGUF_FLOATS:
         stored = GGUF_FLOATS[kind]
         return widen(stored, np.frombuffer(raw, SAFETENSORS_TYPES[stored], count, at))
@@ -270,7 +272,7 @@ def gguf_values(raw, at, kind, count):
 
 
 def gguf_tensors(path):
-    """(metadata, {name: float64 array})."""
+    """Returns (metadata, {name: float64 array})."""
     with open(path, 'rb') as file:
         raw = file.read()
     metadata, infos, data = gguf_head(raw, path)
@@ -310,13 +312,15 @@ def gpt2_config(arch, get, tensors):
 
 
 def half_split(rows, heads):
-    """Rows of Q or K as Hugging Face orders them, (i, i + D / 2) a pair; arch "llama" stores (2i, 2i + 1)."""
+    """Returns rows of Q or K in Hugging Face's order, where (i, i + D / 2) is a pair; arch "llama" stores (2i, 2i +
+    1)."""
     pairs = rows.reshape(heads, -1, 2, *rows.shape[1:])
     return pairs.swapaxes(1, 2).reshape(rows.shape)
 
 
 def read_gguf(path):
-    """(weights under Hugging Face names, config); arrays as Hugging Face stores them, so GPT-2's are [in][out]."""
+    """Returns (weights under Hugging Face names, config); arrays as Hugging Face stores them, so GPT-2's are
+    [in][out]."""
     metadata, tensors = gguf_tensors(path)
     arch = metadata['general.architecture']
     if arch not in ('llama', 'qwen2', 'qwen3', 'phi3', 'gpt2'):

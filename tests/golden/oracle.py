@@ -1,7 +1,7 @@
-"""The oracle: logits of a small model in float64 NumPy, straight from the papers' formulas, with no cache and no tricks.
+"""The oracle: logits of a small model in float64 NumPy, from the papers' formulas, without a cache or shortcuts.
 
 usage: oracle.py MODEL --ids 1,2,3 --out F.npy        logits of every position, float64 [tokens, vocab]
-       oracle.py ... --window W --sinks S             where a query sees the last W positions and the first S
+       oracle.py ... --window W --sinks S             a query sees the last W positions and the first S
        oracle.py MODEL --ids 1,2,3 --greedy N         the ids, continued greedily (ties go to the lowest id)
        oracle.py --nano WEIGHTS.json PARTIALS.json --out FOLDER
                                                       gpt-nano as a Hugging Face GPT-2 folder; its stored intermediate
@@ -25,19 +25,19 @@ from model_files import layer_windows, read_folder, read_gguf, read_llama2c, wid
 
 
 def no_tap(name, value):
-    """A tap sees every intermediate value by name; this one ignores them."""
+    """A tap gets every intermediate value by name; this one ignores them."""
 
 
 def unchanged(heads, positions=None):
-    """What a model without RoPE does to its heads, and a KV type that loses nothing."""
+    """Returns the heads: a model without RoPE, or a KV type without loss."""
     return heads
 
 
 class Memory(typing.NamedTuple):
-    """What a query sees of the past: the last `window` positions, itself included (0: all), and the first `sinks`.
+    """The positions that a query sees: the last `window`, itself included (0: all), and the first `sinks`.
 
-    keep_k and keep_v say what is left of heads [T, G, D] after they were stored (kv_types.py). The engine's sinks always
-    move; bench/windows_by_position shows why.
+    keep_k and keep_v return heads [T, G, D] as stored and read back (kv_types.py). The engine's sinks always move;
+    bench/windows_by_position shows why.
     """
     window: int = 0
     sinks: int = 0
@@ -57,8 +57,8 @@ def softmax(scores):
 def attention(q, k, v, memory, turn=unchanged, tap=no_tap):
     """Causal. q [T, H, D], k and v [T, G, D]; query head h reads group h // (H / G). Returns [T, H * D].
 
-    turn(heads, positions) is RoPE. A sink's key is kept before it, and turned for each query to a place right before
-    that query's window, or to its own position where the window has not yet gone past it (arXiv:2309.17453).
+    turn(heads, positions) is RoPE. A sink's key is stored before RoPE, and rotated for each query to a place right
+    before that query's window, or to its own position if the window has not yet passed it (arXiv:2309.17453).
     """
     tokens, heads, width = q.shape
     repeat, at = heads // k.shape[1], np.arange(tokens)
@@ -80,7 +80,8 @@ def attention(q, k, v, memory, turn=unchanged, tap=no_tap):
 
 
 def rope_frequencies(config, width):
-    """Radians a position for each pair of channels, [width / 2]. Newer files keep theta and scaling in one object."""
+    """Returns radians per position for each pair of channels, [width / 2]. Newer files have theta and scaling in one
+    object."""
     rope = config.get('rope_parameters') or config.get('rope_scaling') or {}
     theta = float(rope.get('rope_theta') or config.get('rope_theta') or 10000.0)
     frequency = theta ** (-np.arange(0, width, 2) / width)
@@ -96,13 +97,13 @@ def rope_frequencies(config, width):
         turns = rope['original_max_position_embeddings'] * frequency / (2 * np.pi)
         kept = np.clip((turns - low) / (high - low), 0, 1)
         return frequency * (kept + (1 - kept) / rope['factor'])
-    if kind != 'default' or any(isinstance(value, dict) for value in rope.values()):     # per kind of layer
+    if kind != 'default' or any(isinstance(value, dict) for value in rope.values()):     # one object per kind of layer
         raise SystemExit(f'oracle.py: RoPE scaling {rope} is not known here')
     return frequency
 
 
 def rotate(x, positions, frequency, interleaved):
-    """RoPE on x [..., H, D]. The pairs are channels (2i, 2i + 1), or (i, i + D / 2) in Hugging Face's order."""
+    """Applies RoPE to x [..., H, D]. Pairs are channels (2i, 2i + 1), or (i, i + D / 2) in Hugging Face's order."""
     angle = positions[..., None, None] * frequency
     turn = np.exp(1j * angle)
     half = x.shape[-1] // 2
@@ -121,7 +122,7 @@ def head_width(config):
 
 
 def llama(weights, config, ids, memory=ALL, interleaved=False, head_norms=False):
-    """Also mistral, which is the same, and qwen2, whose q, k and v have a bias. A bias that is absent is zero."""
+    """Also mistral, which is the same, and qwen2, whose q, k and v have a bias. An absent bias is zero."""
     width, windows = head_width(config), layer_windows(config)
     turn = functools.partial(rotate, frequency=rope_frequencies(config, width), interleaved=interleaved)
     embedding = weights['model.embed_tokens.weight']
@@ -149,7 +150,7 @@ def llama(weights, config, ids, memory=ALL, interleaved=False, head_norms=False)
 
 
 def qwen3(weights, config, ids, memory=ALL):
-    """Every head of q and k is normalised, with one gain [head_dim] for all heads, before it is rotated."""
+    """Normalises every head of q and k, with one gain [head_dim] for all heads, before RoPE."""
     return llama(weights, config, ids, memory, head_norms=True)
 
 
@@ -212,7 +213,7 @@ FAMILIES = {'llama': llama, 'mistral': llama, 'qwen2': llama, 'qwen3': qwen3, 'p
 
 
 def language_model(weights, config):
-    """The function from ids, and a Memory where it is not all, to logits [tokens, vocab]."""
+    """Returns a function from ids, and a Memory (default ALL), to logits [tokens, vocab]."""
     kind = config.get('model_type')
     if kind not in FAMILIES:
         raise SystemExit(f'oracle.py: model_type "{kind}" is not known here')
@@ -220,7 +221,7 @@ def language_model(weights, config):
 
 
 def load(path):
-    """(function from ids, and a Memory, to logits [tokens, vocab], vocabulary size, context length)."""
+    """Returns (function from ids, and a Memory, to logits [tokens, vocab]; vocabulary size; context length)."""
     if os.path.isdir(path):
         config, stored = read_folder(path)
         weights = {name: widen(*tensor) for name, tensor in stored.items()}
@@ -244,7 +245,7 @@ def parse_ids(text, vocab, context):
 
 
 def nano_tensors(path):
-    """(config, {name: float32 array}) of one of llm-viz's JSON files, whose tensors are base64."""
+    """Returns (config, {name: float32 array}) of one of llm-viz's JSON files, whose tensors are base64."""
     with open(path) as file:
         tree = json.load(file)
     config = tree.pop('config')

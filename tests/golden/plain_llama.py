@@ -1,14 +1,14 @@
-"""Llama and its kin a second time for check_oracle.py: one token and one head at a time, with a KV cache.
+"""Llama and similar models, a second time, for check_oracle.py: one token and one head at a time, with a KV cache.
 
-Written from the formulas, with nothing of oracle.py: biases, norms of q and k, and fused matrices are used where the
-weights have them, and scaled RoPE goes by wavelengths. Keys lie in the cache before RoPE and are turned whenever they
+Written from the formulas, without code of oracle.py: biases, norms of q and k, and fused matrices are used if the
+weights have them, and scaled RoPE is computed from wavelengths. Keys are cached before RoPE and rotated whenever they
 are read. Slow; for a few ids of a tiny model.
 """
 import numpy as np
 
 
 def frequency(rope, theta, i, width):
-    """Radians a position of pair i."""
+    """Returns radians per position of pair i."""
     plain = 1 / theta ** (2 * i / width)
     kind = rope.get('rope_type', rope.get('type', 'default'))
     if kind == 'linear':
@@ -26,14 +26,14 @@ def frequency(rope, theta, i, width):
 
 
 def own_window(config, layer):
-    """How many positions the model itself lets this layer see; 0: all."""
+    """Returns how many positions this layer of the model sees; 0: all."""
     kinds = config.get('layer_types')
     slides = kinds[layer].startswith('sliding') if kinds else layer >= config.get('max_window_layers', 0)
     return config.get('sliding_window') or 0 if slides and config.get('use_sliding_window', True) else 0
 
 
 class Plain:
-    """A model and the keys and values of the tokens that it has seen."""
+    """A model, and the keys and values of the tokens so far."""
 
     def __init__(self, weights, config, window=0, sinks=0):
         self.weights, self.config, self.sinks = weights, config, sinks
@@ -50,7 +50,7 @@ class Plain:
         return np.array([a * g / (mean + self.config['rms_norm_eps']) ** 0.5 for a, g in zip(x, self.weights[name])])
 
     def product(self, at, name, x):
-        """With a matrix of its own, or with its rows of a fused one; and its bias."""
+        """Multiplies with a matrix of its own, or with its rows of a fused one, and adds the bias."""
         q, kv = self.heads * self.width, self.groups * self.width
         rows = {'q': slice(0, q), 'k': slice(q, q + kv), 'v': slice(q + kv, q + 2 * kv),
                 'gate': slice(0, self.config['intermediate_size']), 'up': slice(self.config['intermediate_size'], None)}
@@ -73,7 +73,7 @@ class Plain:
         return [self.norm(part, gain) for part in parts] if gain in self.weights else parts
 
     def places(self, window, position):
-        """{index in the cache: where its key stands for this query} of what the query sees."""
+        """Returns {index in the cache: position of its key for this query} for all that the query sees."""
         if window == 0 or position < window + self.sinks:
             return {i: i for i in range(position + 1)}
         begin = position - window + 1

@@ -1,10 +1,10 @@
-"""Writes a Hugging Face folder as GGUF, as llama.cpp's converter does, but with every matrix in the type it has there.
+"""Writes a Hugging Face folder as GGUF, as llama.cpp's converter does, but keeps every matrix in its type.
 
 usage: to_gguf.py MODEL_FOLDER OUT.gguf [--split N] [--version 2|3] [--alignment 32|64] [--tokenizer-pre NAME]
 
 After the specification, https://github.com/ggml-org/ggml/blob/master/docs/gguf.md. --split N writes
-OUT-00001-of-0000N.gguf and so on. --tokenizer-pre puts the folder's tokenizer.json (byte-level BPE) into the file under
-that pre-tokeniser's name. The engine's GGUF reader, which this file tests, shares nothing with it.
+OUT-00001-of-0000N.gguf and so on. --tokenizer-pre adds the folder's tokenizer.json (byte-level BPE) to the file, under
+that pre-tokeniser's name. No code is shared with the engine's GGUF reader, which this file tests.
 """
 import argparse
 import math
@@ -20,7 +20,7 @@ from model_files import layer_windows, read_folder, read_json, refuse, widen
 ARCHITECTURES = {'llama': 'llama', 'mistral': 'llama', 'qwen2': 'qwen2', 'qwen3': 'qwen3', 'phi3': 'phi3',
                  'gpt2': 'gpt2'}
 TENSOR_TYPES = {'F32': 0, 'F16': 1, 'BF16': 30, 'MXFP4': 39}
-BLOCK = {'MXFP4': 32}     # elements, where an array has a block as one
+BLOCK = {'MXFP4': 32}     # elements per block, for arrays that store blocks as elements
 FILE_TYPES = {'F32': 0, 'F16': 1, 'BF16': 32}     # general.file_type: ALL_F32, MOSTLY_F16, MOSTLY_BF16
 U16, U32, I32, F32, BOOL, STRING, ARRAY = 2, 4, 5, 6, 7, 8, 9
 FORMATS = {U16: 'H', U32: 'I', I32: 'i', F32: 'f', BOOL: '?'}
@@ -47,12 +47,13 @@ def gguf_name(name):
 
 
 def pairs_together(rows, heads):
-    """Rows of Q or K (weight or bias) so that the channels of a rotation pair, (i, i + D / 2), follow each other."""
+    """Returns rows of Q or K (weight or bias) in an order that puts the channels of a rotation pair, (i, i + D / 2),
+    side by side."""
     return rows.reshape(heads, 2, len(rows) // heads // 2, *rows.shape[1:]).swapaxes(1, 2).reshape(rows.shape)
 
 
 def rope_divisors(config):
-    """Llama 3.1's: base frequency / scaled frequency for each pair, or None."""
+    """Returns Llama 3.1's base frequency / scaled frequency for each pair, or None."""
     rope = config.get('rope_parameters') or config.get('rope_scaling') or {}
     if rope.get('rope_type') != 'llama3':
         return None
@@ -69,7 +70,7 @@ def rope_divisors(config):
 
 
 def tensors_of(config, arch, stored):
-    """[(name, type, array)] in the order of the file; what has one dimension is float32."""
+    """Returns [(name, type, array)] in the order of the file; one-dimensional tensors are float32."""
     out = []
     divisors = rope_divisors(config)
     if divisors is not None:
