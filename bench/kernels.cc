@@ -1,6 +1,6 @@
-// A benchmark line for every kernel of every CPU target that this machine has, at the shapes of SmolLM2-135M:
-// operations or bytes a second of one thread, with the weights in the cache or, for one token, far larger than it at
-// rows of several lengths, where `of_read` is the share of what plain reading of the same memory reaches.
+// Prints a benchmark line for every kernel of every CPU target of this machine, at the shapes of SmolLM2-135M:
+// operations or bytes a second of one thread. The weights fit the CPU's cache or, for one token, are far larger, with
+// rows of several lengths; there `of_read` is the fraction of the speed of only reading the same memory.
 //   cmake --build build-dev --target kvasir_bench_kernels && build-dev/kvasir_bench_kernels
 //   --benchmark_filter=avx512_vnni/
 #include <benchmark/benchmark.h>
@@ -50,11 +50,11 @@ Buffer rows_of(const Codec& codec, int64_t rows, int64_t cols, bool huge = true)
 
 struct MatmulShape {
   int tokens;
-  int64_t rows = 128, cols = kFfn;  // they decide whether the weights fit a cache
+  int64_t rows = 128, cols = kFfn;  // they determine whether the weights fit a cache
   bool conv1d = false;
 };
 
-// Bytes a second of plain reading, the best of a few.
+// Returns the bytes a second of only reading: the best of five.
 double read_rate(const Kernels& kernels, const Buffer& memory) {
   double best = 0;
   for (int i = 0; i < 5; ++i) {
@@ -100,7 +100,7 @@ void matmul(benchmark::State& state, const Kernels& kernels, const Codec& codec,
   for (int t = 0; integer && t < tokens; ++t)
     kernels.integer.arrange(arrangement_of(a.form), act.data() + t * (cols / kActElems), cols / kActElems,
                             aligned + t * arranged_bytes(cols));
-  // A chunk of the engine's: a panel for many tokens, a megabyte for few.
+  // The engine's chunk: a panel for many tokens, a megabyte for few.
   const int64_t chunk = tokens > kFewIntegerTokens
                             ? kPanelRows
                             : std::max<int64_t>(16, (int64_t{1} << 20) / static_cast<int64_t>(a.row_bytes) / 16 * 16);
@@ -117,7 +117,7 @@ void matmul(benchmark::State& state, const Kernels& kernels, const Codec& codec,
         Counter(static_cast<double>(w.bytes()) / read_rate(kernels, w), Counter::kIsIterationInvariantRate);
 }
 
-// K and V of one layer, on pages of the size that caches have.
+// K and V of one layer, in tiles of the KV caches' size.
 struct LayerRows {
   LayerRows(const Codec& codec, int positions)
       : k(rows_of(codec, int64_t{positions} * kKvHeads, kHeadDim, false)),
@@ -135,7 +135,7 @@ struct LayerRows {
 struct AttendShape {
   int tokens, positions;
   bool by_tile = false;  // one token, tile by tile
-  int layers = 1;        // how many lie between two reads of a row: they decide which cache it is in
+  int layers = 1;        // layers between two reads of a row: they determine which CPU cache it is in
 };
 
 AttendArgs attend_args(const Codec& codec, const AttendShape& s) {
@@ -152,7 +152,7 @@ AttendArgs attend_args(const Codec& codec, const AttendShape& s) {
           .out_stride = kGroup * kHeadDim};
 }
 
-// All KV heads of one layer, as arch/attention.cc has them computed: one after the other, or tile by tile.
+// Computes all KV heads of one layer as arch/attention.cc does: one after the other, or tile by tile.
 struct LayerCall {
   const Kernels& kernels;
   AttendArgs a;
@@ -183,7 +183,7 @@ struct LayerCall {
   }
 };
 
-// Every layer over `positions`, of which the tokens are the last.
+// Runs every layer over `positions`; the tokens are the last of them.
 void attend(benchmark::State& state, const Kernels& kernels, const Codec& codec, const AttendShape& s) {
   std::vector<LayerRows> layers;
   for (int i = 0; i < s.layers; ++i) layers.emplace_back(codec, s.positions);
@@ -234,7 +234,7 @@ void register_rows(const Kernels& k) {
   });
 }
 
-// Storing K or V of one layer: the same code on every CPU.
+// Stores K or V of one layer; the code is the same on every CPU.
 void register_encoding() {
   for (const Codec* codec : codecs()) {
     if (codec->encode_kv == nullptr) continue;
@@ -247,7 +247,8 @@ void register_encoding() {
   }
 }
 
-// A token from a row as long as Qwen's vocabulary, without top-k: flat, and with few likely tokens as a model gives it.
+// Samples a token from a row as long as Qwen's vocabulary, without top-k: flat, and with few likely tokens as from a
+// model.
 void register_sampling() {
   constexpr int kVocabulary = 152064;
   for (const bool peaked : {false, true})

@@ -1,4 +1,4 @@
-// batch [MODEL]: three texts in the same passes. Each is, bit for bit, what it is alone.
+// batch [MODEL]: generates three texts in the same passes. Each is bit for bit the text that it is alone.
 #include <algorithm>
 #include <cstdio>
 #include <string>
@@ -13,7 +13,7 @@ struct Sequence {
   kvasir::Generator generator;
 };
 
-// One pass over every sequence that is not done; a long prompt takes several.
+// Runs one pass over all sequences that are not done; a long prompt takes several. Returns false if all are done.
 kvasir::Result<bool> advance(kvasir::Engine& engine, std::vector<Sequence>& sequences) {
   std::vector<Sequence*> active;
   for (Sequence& s : sequences)

@@ -1,4 +1,4 @@
-// embed [MODEL]: texts as vectors, and how alike they are.
+// embed [MODEL]: embeds texts as vectors and prints their similarity.
 #include <cstdio>
 #include <numeric>
 #include <string>

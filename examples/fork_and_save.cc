@@ -1,4 +1,4 @@
-// fork_and_save [MODEL [FILE]]: two ways to go on from one text, and a session that another run of a program takes up.
+// fork_and_save [MODEL [FILE]]: continues one text in two ways, and saves a session and loads it into another one.
 #include <cstdio>
 #include <string>
 
@@ -28,7 +28,7 @@ kvasir::Result<void> run(const std::string& model_path, const std::string& file)
   KVASIR_TRY(const auto second, kvasir::generate(*engine, other, {}, options));
   std::printf("first: %s\nsecond: %s\n", first.text.c_str(), second.text.c_str());
 
-  KVASIR_TRY(auto loaded, engine->open_session());  // of any layout
+  KVASIR_TRY(auto loaded, engine->open_session());  // a loaded session may have any layout
   KVASIR_CHECK(loaded.load(file));
   options.sampling.seed = 0;
   KVASIR_TRY(const auto again, kvasir::generate(*engine, loaded, {}, options));

@@ -1,4 +1,4 @@
-// stream [MODEL [PROMPT]]: every token as it comes, with its id and its log probability.
+// stream [MODEL [PROMPT]]: prints every token as it is generated, with its id and log probability.
 #include <cstdio>
 #include <string>
 
