@@ -1,5 +1,5 @@
-"""Checks the texts of the library: none names a flag of the command line, and every parameter that one names has its
-row in src/cli/parameter_names.h, which the command line needs to show a flag instead. Exits 1 and names each text.
+"""Checks the error texts of the library: none names a flag of the command line, and every parameter in a text has a row
+in src/cli/parameter_names.h, by which the command line shows its flag instead. Exits 1 and prints each wrong text.
 
 usage: check_errors.py [ROOT]
 
@@ -12,7 +12,7 @@ import sys
 
 TABLE = 'src/cli/parameter_names.h'
 FLAG_LIST = 'src/cli/flag_list.h'
-# A comment, a character or a string; only strings are looked at. Adjacent literals are one text.
+# A comment, a character or a string; only strings are checked. Adjacent literals are one text.
 TOKEN = re.compile(r'//[^\n]*|/\*.*?\*/|\'(?:\\.|[^\'\\])+\'|R"\((.*?)\)"|"((?:\\.|[^"\\\n])*)"', re.S)
 FLAG = re.compile(r'(?:^| )--?[a-z]')
 PARAMETER = re.compile(r'\b[A-Z]\w*(?:Options|Params|Request)::[a-z]\w*')
@@ -50,7 +50,7 @@ def check_text(text, rows):
     if FLAG.search(text):
         yield 'names a flag', f'the parameter, "SessionOptions::ctx"; {TABLE} gives its flag'
     for parameter in PARAMETER.findall(text):
-        if parameter.startswith('SamplingParams::'):    # the samplers' registry gives these their flags
+        if parameter.startswith('SamplingParams::'):    # the samplers' registry has their flags
             continue
         if not any(row in text and row.split()[0] == parameter for row in rows):
             yield f'{parameter} has no row', f'its flag in {TABLE}, "" where no command has one'

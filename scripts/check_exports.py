@@ -1,5 +1,5 @@
-"""Checks that public headers mark what the shared library has to export with KVASIR_API: classes with functions of their
-own, and free functions that are not inline. Exits 1 and names each that lacks it.
+"""Checks that public headers mark with KVASIR_API what the shared library must export: classes with functions of their
+own, and free functions that are not inline. Exits 1 and names each that lacks the mark.
 
 usage: check_exports.py [ROOT]
 """

@@ -1,5 +1,5 @@
-"""Checks that the name of a model family is written in src/arch/families only: what differs between families is a field
-of Family, GgufNames or TensorSpec, and no other source asks for one of them by its name. Tests may.
+"""Checks that names of model families occur in src/arch/families only: families differ in fields of Family, GgufNames
+or TensorSpec, and no other source tests for a family's name. Tests may.
 
 usage: check_families.py [ROOT]
 """
@@ -12,7 +12,7 @@ FAMILIES = 'src/arch/families'
 DECLARED = re.compile(r'(?:\.name = |\.arch = |kAliases\{|k[A-Z]\w* = )"([^"]+)"|kAliases\{"[^"]+", "([^"]+)"')
 NOT_A_NAME = re.compile(r'\.')                   # "wpe.weight"
 SOURCE = re.compile(r'\.(h|cc)$')
-# The same words with another meaning, or a file's own text.
+# The same words with another meaning, or in a file's own texts.
 EXCEPTIONS = {
     ('src/token/files/gguf_vocab.h', 'llama'): 'a kind of tokenizer, as GGUF spells it',
     ('src/token/files/gguf_vocab.h', 'gpt2'): 'a kind of tokenizer, as GGUF spells it',

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Whether every tracked source is as clang-format 14 writes it (.clang-format); the trainer of the shipped models is not
-# part of the program.
+# Checks that every tracked source is formatted as by clang-format 14 (.clang-format), except the trainer of the shipped
+# models, which is not part of the program.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

@@ -1,17 +1,17 @@
-"""Lengths of C++ functions and files: prints median, p90, p99, the longest ten; fails over the house's limits.
+"""Lengths of C++ functions and files: prints median, p90, p99 and the longest ten; fails above the limits.
 
 usage: check_function_lengths.py [ROOT]
 
 A function counts from the first line of its signature to its closing brace; a lambda counts in the function that
-holds it. Tests are left out of the function numbers, not of the file limit. A matcher of braces, not a compiler:
-macros that open a brace and leave it open would fool it.
+contains it. Tests are left out of the function numbers, not of the file limit. It matches braces and does not compile:
+a macro that leaves a brace open would mislead it.
 """
 import os
 import re
 import sys
 
 MAX_FUNCTION, MAX_P90, MAX_FILE, WARN_FILE = 100, 35, 1000, 600
-# Everything whose braces do not count, then what does; the rest of the text is skipped between matches.
+# First what contains braces that do not count, then what counts; text between matches is skipped.
 TOKEN = re.compile(r'''
     (?P<skip> //(?:\\\n|[^\n])* | /\*.*?\*/ | ^[ \t]*\#(?:\\\n|[^\n])* )
   | (?P<text> R"(?P<tag>[^()\\\s]{0,16})\(.*?\)(?P=tag)" | "(?:\\.|[^"\\\n])*" | (?<![0-9a-fA-F])'(?:\\.|[^'\\\n])*' )
@@ -24,8 +24,8 @@ INITIALISER = re.compile(r'\)\s*(?:noexcept\s*)?:\s(?:.*,\s*)?[\w:<> ]+$')
 
 
 def kind_of(head):
-    """What the brace after `head` opens: 'scope', 'function', 'initialiser' (of a member) or 'other'."""
-    flat = re.sub(r'\([^()]*\)', '()', re.sub(r'\([^()]*\)', '()', head))     # two levels are enough to judge by
+    """Returns what the brace after `head` opens: 'scope', 'function', 'initialiser' (of a member) or 'other'."""
+    flat = re.sub(r'\([^()]*\)', '()', re.sub(r'\([^()]*\)', '()', head))     # two levels suffice
     bare = re.sub(r'template\s*<.*?>\s*(?=class|struct|union)', '', flat)
     bare = re.sub(r'alignas\s*\(\)|\[\[.*?\]\]', '', bare)
     if INITIALISER.search(flat):
@@ -85,7 +85,7 @@ def sources(root):
 
 
 def report(lengths):
-    """Prints the numbers; returns what is over a limit."""
+    """Prints the numbers; returns what exceeds a limit."""
     ordered = sorted(length for length, *_ in lengths)
 
     def quantile(part):

@@ -3,15 +3,15 @@
 usage: check_includes.py [ROOT]
 
 Public headers (<kvasir/...>) may be included by every layer; they themselves include only <kvasir/...>, <tl/...> and
-standard headers, declare no type that they do not define (but for implementations, NAMEImpl), and are fourteen at most.
-What stands on the public headers includes nothing else of the library but base: cli, hub, lab, serve, bench, python. Tests
-(x_test.cc, tests/) may include anything; nothing else may include a test's header.
+standard headers, declare no type without defining it (except implementations, NAMEImpl), and are at most fourteen. The
+folders that use the library through its public headers (cli, hub, lab, serve, bench, python) include nothing else of it
+except base. Tests (x_test.cc, tests/) may include anything; nothing else may include a test's header.
 """
 import os
 import re
 import sys
 
-# What each layer includes directly; what those include is allowed too. tier and share sit on top of cache.
+# Layers that each layer may include directly; their own includes are allowed too. tier and share are above cache.
 EDGES = {
     'base': (),
     'dtype': ('base',),
@@ -46,7 +46,7 @@ TEST = re.compile(r'_test(ing)?\.(cc|h)$|^tests/')
 
 
 def below(layer):
-    """Every layer that `layer` may include, itself among them."""
+    """Returns every layer that `layer` may include, itself among them."""
     seen, wanted = set(), [layer]
     while wanted:
         now = wanted.pop()
@@ -57,14 +57,15 @@ def below(layer):
 
 
 def visible(layer, path):
-    """The layers that a file of `layer` may include."""
+    """Returns the layers that a file of `layer` may include."""
     if layer not in CLIENTS or EXCEPTIONS.search(path):
         return below(layer)
     return below(layer) & {'base', layer, *CLIENTS}
 
 
 def layer_of(path):
-    """Layer of a path relative to src/ (or of a file in bench/ or python/); None if its folder is not a layer."""
+    """Returns the layer of a path relative to src/ (or of a file in bench/ or python/); None if its folder is not a
+    layer."""
     parts = path.split('/')
     if '/'.join(parts[:2]) in EDGES and len(parts) > 2:
         return '/'.join(parts[:2])

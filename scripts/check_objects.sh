@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
-# Objects compiled for one CPU must hold no weak symbols: the linker keeps one copy of such a function for the whole
-# program, and could keep the one that an older CPU cannot run.
-# usage: scripts/check_objects.sh [BUILD_FOLDER]
+# Checks that objects compiled for one CPU contain no weak symbols: the linker keeps one copy of such a function for the
+# whole program, and could keep the one that an older CPU cannot run. usage: scripts/check_objects.sh [BUILD_FOLDER]
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -16,7 +15,8 @@ fi
 
 status=0
 for object in "${objects[@]}"; do
-  # DW.ref.* is the pointer to the exception personality, the same in every object; undefined weak ones (w, v) are no code.
+  # DW.ref.* is the pointer to the exception personality, the same in every object; undefined weak symbols (w, v) are
+  # not code.
   weak="$(nm -C --defined-only "$object" | grep -E '^[0-9a-f]* [WVu] ' | grep -v ' DW\.ref\.' || true)"
   if [[ -n "$weak" ]]; then
     echo "$object: weak symbols (try: static or an unnamed namespace, and no inline function that stays out of line):" >&2

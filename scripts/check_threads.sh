@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Locks, checked by clang: what a mutex guards is touched only while it is held (src/base/thread_annotations.h). Every
-# mutex is a Mutex (src/base/mutex.h), since clang does not follow the standard library's.
-# usage: scripts/check_threads.sh [BUILD_FOLDER]     a configured one, for its generated headers
+# Checks locks with clang: variables guarded by a mutex are accessed only while it is held
+# (src/base/thread_annotations.h). Every mutex is a Mutex (src/base/mutex.h), since clang does not follow the standard
+# library's. usage: scripts/check_threads.sh [BUILD_FOLDER] a configured one, for its generated headers
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 build="${1:-build-dev}"
@@ -13,7 +13,7 @@ if [[ -n "$plain" ]]; then
   exit 1
 fi
 
-# A member is its class's own: the sources that name the mutex, and those beside a header that does.
+# Guarded variables are members, so these files suffice: sources that include the mutex, and sources whose header does.
 files=()
 while read -r file; do
   source="${file%.h}.cc"
@@ -21,7 +21,7 @@ while read -r file; do
 done < <(grep -rlE '"base/mutex\.h"' src --include='*.h' --include='*.cc')
 mapfile -t files < <(printf '%s\n' "${files[@]}" | sort -u)
 
-# The build gives its tests the folder of the sources.
+# The build defines KVASIR_SOURCE_DIR for its tests.
 printf '%s\0' "${files[@]}" | xargs -0 -P "$(nproc)" -n 1 clang++ -x c++ -std=c++20 -fsyntax-only -Wthread-safety \
   -Werror -Wno-unused-command-line-argument -Wno-pragma-once-outside-header -I include -I src -I "$build" \
   '-DKVASIR_SOURCE_DIR=""'

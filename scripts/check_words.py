@@ -1,4 +1,4 @@
-"""Fails when the repository's text holds a path of one machine or a word left over from work in progress.
+"""Fails if a text of the repository contains a path of one machine or a word left over from work in progress.
 
 usage: check_words.py [ROOT]
 """
@@ -16,7 +16,7 @@ PATTERNS = (
     (re.compile(r'\b(?:' + '|'.join(LEFTOVERS) + r')\b'), 'a word left over from work in progress',
      'do it now, or open an issue'),
 )
-# Vocabularies and weights are data, not our words.
+# Vocabularies and weights are data, not text of the project.
 DATA = re.compile(r'(^|/)(tokenizer\.json|.*\.(safetensors|bin|npy|png))$')
 SKIPPED_FOLDERS = re.compile(r'^(\.git|build|build-.*|__pycache__)$')
 
@@ -34,7 +34,7 @@ def files(root):
 
 
 def check(root, name):
-    """Problems of one file, as printable lines; none for binary data."""
+    """Returns the problems of one file as printable lines; none for binary data."""
     try:
         with open(os.path.join(root, name), encoding='utf-8') as file:
             lines = file.read().split('\n')

@@ -3,7 +3,7 @@
 
 log_dir="build-logs"
 
-# step NAME COMMAND...: one line with the time it took; the end of its log, and a false status, if it fails.
+# step NAME COMMAND...: prints one line with the time taken; on failure the end of the log, and returns a false status.
 step() {
   local name="$1" begin=$SECONDS log
   shift

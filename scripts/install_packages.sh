@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs what is missing from scripts/packages.txt, and says so; says nothing when all is there.
-# usage: scripts/install_packages.sh [build|test|all]     test adds to build, all adds to test
+# Installs the missing packages of scripts/packages.txt and reports them; prints nothing if none is missing. usage:
+# scripts/install_packages.sh [build|test|all] test adds to build, all adds to test
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -27,7 +27,7 @@ while read -r word _; do
     "["*"]") section="${word:1:-1}" ;;
     *)
       [[ " $sections " == *" $section "* ]] || continue
-      # An installed package may still wait for a trigger; all three states mean that its files are there.
+      # An installed package may still wait for a trigger; in all three states its files are present.
       status="$(dpkg-query -W -f '${db:Status-Status}' "$word" 2>/dev/null || true)"
       [[ "$status" == installed || "$status" == triggers-* ]] || missing+=("$word")
       ;;

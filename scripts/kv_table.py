@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""The table of docs/kv-cache.md: what dense and grow cost on one model, each run in a process of its own.
+"""Prints the table of docs/kv-cache.md: the cost of dense and grow on one model, each run in its own process.
 
 usage: kv_table.py --program build/kvasir --model MODEL [--ctx 8192] [--threads 2] [--repeats 5]
 
-Runs `kvasir MODEL -p Hello -n 16 --greedy` with each layout in turn (A B A B ...), takes the medians, and holds the
-program's own peak RSS against /usr/bin/time's.
+Runs `kvasir MODEL -p Hello -n 16 --greedy` with each layout in turn (A B A B ...), takes the medians, and compares the
+program's own peak RSS with /usr/bin/time's.
 """
 import argparse
 import json
