@@ -1,5 +1,5 @@
-# NEON without an Arm machine: tests/neon is made by Debian's cross compiler and run under qemu-user. The kernels' own
-# tests, and receipts of weight and KV types on every CPU target. Without these packages one test says so: a skip.
+# Tests NEON without an Arm machine: Debian's cross compiler builds tests/neon, and qemu-user runs the kernels' own
+# tests and the receipts of weight and KV types on every CPU target. Without these packages one skipped test says so.
 find_program(AARCH64_COMPILER aarch64-linux-gnu-g++)
 find_program(QEMU_AARCH64 NAMES qemu-aarch64-static qemu-aarch64)
 if(NOT AARCH64_COMPILER OR NOT QEMU_AARCH64)
