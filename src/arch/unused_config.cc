@@ -279,7 +279,7 @@ constexpr KeyRule kGenerationRules[] = {
     {"stop_strings", KeyUse::off, kChoice},
 };
 
-// True where the value leaves everything as it is.
+// Whether this value of the key changes nothing.
 bool is_neutral(KeyUse use, std::string_view value) {
   constexpr std::string_view kOff[] = {"false", "0", "0.0", "-0.0", "\"\"", "[]", "{}"};
   const auto is = [value](std::string_view text) { return value == text; };
@@ -300,7 +300,8 @@ bool is_neutral(KeyUse use, std::string_view value) {
   return false;
 }
 
-// The tables name keys of the language model, wherever the file keeps it, and one spelling of RoPE's object.
+// The name that the tables use: keys of the language model, wherever the file keeps it, and one spelling of RoPE's
+// object.
 std::string canonical_key(std::string_view path) {
   constexpr std::string_view kText = "text_config.", kNew = "rope_parameters.", kOld = "rope_scaling.";
   if (path.starts_with(kText)) path.remove_prefix(kText.size());
@@ -311,8 +312,8 @@ std::string canonical_key(std::string_view path) {
   return std::string(kOld).append(path);
 }
 
-// Opens a quantisation of the known method, so that its keys are looked at one by one. Errors: another one, by its
-// method: "awq", "gptq", "fp8", ...
+// Marks a quantisation of the known method as an object, so that its keys are checked one by one. Errors: another
+// method, by its name ("awq", "gptq", "fp8", ...).
 Result<void> open_quantization(const ConfigView& file, std::string_view known) {
   for (const std::string& path : file.unread()) {
     if (canonical_key(path) != "quantization_config") continue;

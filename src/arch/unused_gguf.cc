@@ -50,7 +50,7 @@ constexpr KeyRule kArchRules[] = {
     {"classifier.output_labels", KeyUse::refused, "a classifier instead of a language model"},
 };
 
-// Keys that are not the architecture's.
+// Keys that do not belong to the architecture.
 constexpr KeyRule kOuterRules[] = {
     {"general.sampling.*", KeyUse::noted, "Kvasir does not choose tokens by it"},
     {"general.*", KeyUse::harmless, "a label"},
@@ -67,7 +67,7 @@ constexpr KeyRule kOuterRules[] = {
 bool all_zero(const GgufValue& value) {
   if (const auto numbers = value.as_numbers())
     return std::all_of(numbers->begin(), numbers->end(), [](double x) { return x == 0; });
-  if (value.type == GgufType::array)  // of booleans, or of texts
+  if (value.type == GgufType::array)  // of booleans or strings
     return value.strings.empty() &&
            std::all_of(value.bytes.begin(), value.bytes.end(), [](std::byte b) { return b == std::byte{0}; });
   if (const auto flag = value.as_bool()) return !*flag;
