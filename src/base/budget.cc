@@ -1,4 +1,4 @@
-// The arithmetic of promises.
+// Adds up and compares reservations.
 #include "base/budget.h"
 
 #include <limits>

@@ -1,4 +1,4 @@
-// Names of the hub, and the cache's folders: what is refused, which GGUF file a type names, what lies in a snapshot.
+// Names on the hub and the cache's folders: refused names, the GGUF file that a type names, the files of a snapshot.
 #include "base/hub_names.h"
 
 #include <gmock/gmock.h>

@@ -52,7 +52,8 @@ struct NormNames {
 /// layer_table() with these norm names, plus the specs of NormRole.
 std::vector<TensorSpec> with_norms(const ModelConfig& c, int l, const NormNames& names);
 
-/// Replaces the MLP's specs of a layer with experts; the experts' roles start at kNormedRoles. `table` is
+/// Replaces the MLP's specs of a layer with experts; the experts' roles start at kNormedRoles. `table` comes from
+/// with_norms().
 /// with_norms()'.
 std::vector<TensorSpec> with_experts(const ModelConfig& c, int l, const ExpertNames& names,
                                      std::vector<TensorSpec> table);
