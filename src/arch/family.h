@@ -78,7 +78,7 @@ struct Family {
   GgufNames gguf;
   Result<ModelConfig> (*parse_config)(const ConfigView& view);
   TensorTable (*tensor_table)(const ModelConfig& config);
-  /// What every layer must store per position. The session chooses `max_ctx` and the KV types.
+  /// The row sizes that every layer must store per position. The session chooses `max_ctx` and the KV types.
   CacheShape (*cache_needs)(const ModelConfig& config);
   /// Writes x[t], the embedding of token t (plus its position's, if positions are learned). The matrices in `w` contain
   /// one row per token of the pass.

@@ -178,7 +178,7 @@ Result<std::string> rope_kind(const ConfigView& scaling, bool may_be_unnamed) {
               kSupportedRope);
 }
 
-/// What all kinds of RoPE of one model have in common.
+/// Values that all kinds of RoPE of one model share.
 struct RopeContext {
   const ConfigView& view;
   int head_dim, max_ctx;

@@ -116,7 +116,7 @@ inline Fit best_fit(const float* x, int most) {
   return best;
 }
 
-/// Of the 6-bit numbers at and next to the wanted ones, returns the pair with the least error; `w` receives its
+/// Tries the 6-bit numbers at and next to the wanted ones and returns the pair with the least error; `w` receives its
 /// integers.
 inline Six best_six(const float* x, Fit wanted, Fit unit, int most, int* w) {
   const auto near = [](double value, double step) {

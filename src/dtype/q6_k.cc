@@ -70,7 +70,8 @@ double best_scale(const float* x) {
   return best;
 }
 
-// Of the 8-bit scales at and next to the wanted one, returns the one with the least error; `w` receives its integers.
+// Tries the 8-bit scales at and next to the wanted one and returns the one with the least error; `w` receives its
+// integers.
 int best_multiple(const float* x, double wanted, double unit, int* w) {
   constexpr int kLeast = -128, kMost = 127;
   const int center = unit != 0 ? static_cast<int>(std::lround(std::clamp(wanted / unit, -128.0, 127.0))) : 0;
