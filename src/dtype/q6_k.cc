@@ -97,8 +97,7 @@ int64_t encode_block(const float* x, std::byte* block) {
     scales[g] = best_scale(x + g * kGroup);
     if (std::fabs(scales[g]) > std::fabs(largest)) largest = scales[g];
   }
-  const int64_t saturated =
-      put_half(static_cast<float>(largest / -128), block + kUnit);  // the largest scale becomes -128
+  const int64_t saturated = put_half(static_cast<float>(largest / -128), block + kUnit);  // largest becomes -128
   for (int g = 0; g < kGroups; ++g) {
     int w[kGroup] = {};
     const int scale = best_multiple(x + g * kGroup, scales[g], half_at(block + kUnit), w);

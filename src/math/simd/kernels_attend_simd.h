@@ -422,8 +422,7 @@ template <int Q>
 inline void attend_block(const AttendArgs& a, const TileView& view, const float* const* q, const uint64_t* mask,
                          const Scratch& scratch, float* m, float* l) {
   uint64_t any = 0;
-  bool differ =
-      false;  // whether a query misses a row that the first one sees, or sees more rows before the first one's last
+  bool differ = false;  // whether a query lacks a row of the first one's, or sees more rows before its last
   for (int i = 0; i < Q; ++i) {
     const uint64_t more = mask[i] & ~mask[0];
     any |= mask[i];
