@@ -25,12 +25,11 @@ struct MatmulArgs {
   DotFn dot = nullptr;
   int block_elems = 1, block_bytes = 0;  // of the codec; for RowForm::other only
   int64_t rows = 0, cols = 0;            // outputs, inputs
-  const float* x = nullptr;              // [tokens][x_stride]
+  const float* x = nullptr;              // [tokens, x_stride]
   int64_t x_stride = 0;
-  const ActBlock* act = nullptr;  // [tokens, cols / 32]: x encoded for integer weights
-  const std::byte* arranged =
-      nullptr;         // [tokens, arranged_bytes(cols)]: the same, arranged, if tokens <= kFewIntegerTokens; or null
-  float* y = nullptr;  // [tokens][y_stride]
+  const ActBlock* act = nullptr;        // [tokens, cols / 32]: x encoded for integer weights
+  const std::byte* arranged = nullptr;  // [tokens, arranged_bytes(cols)]: `act` arranged, if few tokens; or null
+  float* y = nullptr;                   // [tokens, y_stride]
   int64_t y_stride = 0;
   int tokens = 0;
   const float* bias = nullptr;  // [rows] or null
