@@ -184,7 +184,8 @@ Result<std::vector<bool>> sliding_layers(const ConfigView& view, int layers) {
   }
   if (types.empty()) slides.assign(pattern.begin(), pattern.end());
   if (!slides.empty() && slides.size() != static_cast<size_t>(layers))
-    return fail(Error::damaged, fmt::format("attention of {} layers is described, there are {}", slides.size(), layers),
+    return fail(Error::damaged,
+                fmt::format("the attention of {} layers is described, the model has {}", slides.size(), layers),
                 view.where());
   return slides;
 }
@@ -209,7 +210,7 @@ Result<std::vector<int>> windows_from(const ConfigView& view, int layers, int64_
 
 Result<std::vector<int>> windows_by_layer(const ConfigView& view, int layers, int64_t window, int64_t first) {
   if (view.has(kGgufWindowStep))
-    return fail(Error::unsupported, "\"attention.sliding_window_pattern\" is no list of layers", view.where());
+    return fail(Error::unsupported, "\"attention.sliding_window_pattern\" is not a list of layers", view.where());
   return windows_from(view, layers, window, first);
 }
 

@@ -118,7 +118,7 @@ TEST(Config, LayersThatAreDescribedWronglyAreRefused) {
   const auto types = [&](const char* list) {
     return message_of(windows_by_layer(view_of(std::string("{\"layer_types\":") + list + "}"), 2, 9));
   };
-  EXPECT_THAT(types(R"(["full_attention"])"), AllOf(HasSubstr("of 1 layers"), HasSubstr("there are 2")));
+  EXPECT_THAT(types(R"(["full_attention"])"), AllOf(HasSubstr("of 1 layers"), HasSubstr("the model has 2")));
   EXPECT_THAT(types(R"(["full_attention","chunked_attention"])"), AllOf(HasSubstr("layer 1"), HasSubstr("chunked")));
   EXPECT_THAT(types(R"(["full_attention",3])"), HasSubstr("layer_types"));
   const auto of_no_size = windows_by_layer(view_of(R"({"layer_types":["full_attention","sliding_attention"]})"), 2, 0);
@@ -153,7 +153,7 @@ TEST(Config, RopeThatContradictsItselfIsRefused) {
   EXPECT_THAT(with(R"("rope_parameters":{"factor":4.0,"rope_theta":500.0})"), HasSubstr("without a type"));
   EXPECT_THAT(with(R"("rope_theta":10000.0,"rope_parameters":{"rope_theta":500.0})"), HasSubstr("10000 and 500"));
   EXPECT_THAT(with(R"("rope_scaling":{"type":"linear","factor":2.0},"rope_parameters":{"type":"linear","factor":4.0})"),
-              HasSubstr("both there and differ"));
+              HasSubstr("both present and differ"));
   EXPECT_THAT(with(R"("rope_theta":null)"), AllOf(HasSubstr("rope_theta"), HasSubstr("null")));
   EXPECT_THAT(with(R"("rms_norm_eps":null)"), AllOf(HasSubstr("rms_norm_eps"), HasSubstr("null")));
 }

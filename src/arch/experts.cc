@@ -261,8 +261,9 @@ Result<void> check_gate(const ConfigView& view, ExpertGate gate) {
                     : gate == ExpertGate::softmax_of_chosen ? said == kSoftmax || said == kOfChosen
                                                             : said == kSoftmax;
   if (said == 0 || good) return {};
-  return fail(Error::unsupported, "\"expert_gating_func\" is " + std::to_string(said) + ", another than this family's",
-              view.where(), "a file of the family's own models");
+  return fail(Error::unsupported,
+              "\"expert_gating_func\" is " + std::to_string(said) + ", which this family does not use", view.where(),
+              "a file of the family's own models");
 }
 
 }  // namespace

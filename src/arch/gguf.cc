@@ -159,7 +159,7 @@ class Translator {
     else if (value->type == GgufType::array && value->element == GgufType::boolean)
       for (std::byte flag : value->bytes) slides.push_back(flag != std::byte{0});
     else
-      return fail(Error::damaged, fmt::format("the metadata key {} is no list of layers", in_quotes(at)), where_);
+      return fail(Error::damaged, fmt::format("the metadata key {} is not a list of layers", in_quotes(at)), where_);
     config_.set(kGgufWindowPattern, slides);
     return {};
   }
@@ -221,7 +221,7 @@ class Translator {
     KVASIR_TRY(const auto value, get_int(name));
     if (!value || *value == expected) return {};
     return fail(Error::damaged,
-                fmt::format("the metadata key {} is {}, and the rest of the file says {}", in_quotes(key(name)), *value,
+                fmt::format("the metadata key {} is {}, the rest of the file requires {}", in_quotes(key(name)), *value,
                             expected),
                 where_);
   }
@@ -303,7 +303,7 @@ class Translator {
                metadata().get_number(mark(key("rope.scale_linear"))));  // the key that files of 2023 use
     if (now && old && *now != *old)
       return fail(Error::damaged,
-                  fmt::format("{} and {} are both there and differ", in_quotes(key("rope.scaling.factor")),
+                  fmt::format("{} and {} are both present and differ", in_quotes(key("rope.scaling.factor")),
                               in_quotes(key("rope.scale_linear"))),
                   where_);
     return now ? now : old;
@@ -318,7 +318,7 @@ class Translator {
 
   Result<std::vector<double>> numbers_of(const TensorInfo& tensor) const {
     if (tensor.codec == nullptr || tensor.shape.size() != 1 || tensor.shape[0] > kMaxPairDim)
-      return fail(Error::damaged, tensor.name + " is no short vector of floats", where_);
+      return fail(Error::damaged, tensor.name + " is not a short vector of floats", where_);
     std::vector<float> numbers(static_cast<size_t>(tensor.shape[0]));
     tensor.codec->decode(file_.tensors.data(tensor).data(), numbers.data(), tensor.shape[0]);
     return std::vector<double>(numbers.begin(), numbers.end());

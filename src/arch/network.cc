@@ -202,7 +202,7 @@ Result<void> Network::check(std::span<const BatchItem> items) const {
                   "a shorter prompt or a larger SessionOptions::ctx");
     if (item.cache->info().forgets && item.tokens.size() > static_cast<size_t>(shape.lookahead))
       return fail(Error::bad_argument,
-                  fmt::format("{} tokens in one pass, this cache was made for {}", item.tokens.size(), shape.lookahead),
+                  fmt::format("{} tokens in one pass, this cache allows {}", item.tokens.size(), shape.lookahead),
                   "forward", "fewer tokens at once");
     for (int id : item.tokens)
       if (id < 0 || id >= config_.vocab)
@@ -258,7 +258,7 @@ Result<void> Network::forward(std::span<const BatchItem> items, Compute& compute
     return fail(Error::internal,
                 fmt::format("family {} took {} floats of activations for {} tokens, its dry pass counted {}",
                             family_->name, workspace.most(), tokens, workspace.reserved()),
-                "forward", "a report of this with the name of the model");
+                "forward", "reporting this, with the name of the model");
   out->errors = find_not_finite(pass, wanted, out->logits);
   for (size_t i = 0; i < items.size(); ++i)
     if (!out->errors[i]) items[i].cache->commit(items[i].first + static_cast<int>(items[i].tokens.size()));

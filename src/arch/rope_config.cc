@@ -163,7 +163,7 @@ Result<std::optional<ConfigView>> rope_object(const ConfigView& view) {
       return fail(Error::damaged, fmt::format("\"{}\" is not an object", key), view.where());
   const auto parameters = view.object("rope_parameters"), scaling = view.object("rope_scaling");
   if (parameters && scaling && parameters->json_text() != scaling->json_text())
-    return fail(Error::damaged, "\"rope_parameters\" and \"rope_scaling\" are both there and differ", view.where(),
+    return fail(Error::damaged, "\"rope_parameters\" and \"rope_scaling\" are both present and differ", view.where(),
                 "one of the two");
   return parameters ? parameters : scaling;
 }

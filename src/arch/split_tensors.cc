@@ -70,8 +70,8 @@ std::string name_around(const Around& around, std::string_view part) {
 
 tl::unexpected<Error> refuse_lone(const TensorInfo& tensor, std::string_view missing, const std::string& where) {
   return fail(Error::damaged,
-              fmt::format("tensor {} is there without {}", in_quotes(tensor.name_in_file()), in_quotes(missing)), where,
-              "a complete checkpoint of this architecture");
+              fmt::format("tensor {} is present without {}", in_quotes(tensor.name_in_file()), in_quotes(missing)),
+              where, "a complete checkpoint of this architecture");
 }
 
 // Joins an MXFP4 tensor stored as codes and scales into one.
@@ -83,7 +83,7 @@ Result<TensorInfo> join_planes(const TensorInfo& codes, const TensorInfo& scales
   const bool some = std::ranges::all_of(wanted, [](int64_t dim) { return dim > 0; });
   if (codes.dtype != kBytes || scales.dtype != kBytes || scales.shape.size() < 2 || codes.shape != wanted || !some)
     return fail(Error::damaged,
-                fmt::format("tensor {} of {} [{}] does not hold blocks of MXFP4 whose scales are {} of {} [{}]",
+                fmt::format("tensor {} ({} [{}]) and its scales {} ({} [{}]) do not fit together as MXFP4",
                             in_quotes(codes.name_in_file()), codes.dtype, fmt::join(codes.shape, ", "),
                             in_quotes(scales.name_in_file()), scales.dtype, fmt::join(scales.shape, ", ")),
                 where, "a complete checkpoint of this architecture");

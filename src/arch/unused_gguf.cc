@@ -23,7 +23,7 @@ constexpr KeyRule kArchRules[] = {
     {"rope.scaling.yarn_*", KeyUse::refused, kYarn},
     {"rope.freq_base_swa", KeyUse::refused, "RoPE that differs between layers"},
     {"rope.dimension_count_swa", KeyUse::refused, "RoPE that differs between layers"},
-    {"rope.dimension_sections", KeyUse::harmless, "a text's three positions are one"},
+    {"rope.dimension_sections", KeyUse::harmless, "a text has one position, not three"},
     {"attention.layer_norm_epsilon", KeyUse::harmless, kFixed},
     {"attention.layer_norm_rms_epsilon", KeyUse::harmless, kFixed},
     {"attention.causal", KeyUse::yes, kOtherAttention},
@@ -52,7 +52,7 @@ constexpr KeyRule kArchRules[] = {
 
 // Keys that do not belong to the architecture.
 constexpr KeyRule kOuterRules[] = {
-    {"general.sampling.*", KeyUse::noted, "Kvasir does not choose tokens by it"},
+    {"general.sampling.*", KeyUse::noted, "Kvasir's sampler does not use it"},
     {"general.*", KeyUse::harmless, "a label"},
     {"split.*", KeyUse::harmless, "the parts of the file"},
     {"quantize.*", KeyUse::harmless, "how the file was made"},

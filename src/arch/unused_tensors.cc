@@ -90,7 +90,7 @@ Result<bool> repeats_embedding(const TensorInfo& tensor, const TensorInfo& head,
                     std::ranges::equal(dir.data(tensor), dir.data(head));
   if (same) return true;
   return fail(Error::damaged,
-              fmt::format("the head is tied to the embedding (\"tie_word_embeddings\"), and {} is another one",
+              fmt::format("the head is tied to the embedding (\"tie_word_embeddings\"), but {} differs from it",
                           in_quotes(tensor.name_in_file())),
               where, "the config.json that belongs to these weights");
 }

@@ -31,7 +31,7 @@ tl::unexpected<Error> fail_errno(const char* action, const fs::path& path, int e
 namespace {
 
 constexpr size_t kWriteBuffer = size_t{256} << 10;
-constexpr const char* kCutHint = "the file was cut while in use; restore it and start again";
+constexpr const char* kCutHint = "restoring the file, which was truncated while in use, and starting again";
 constexpr size_t kMaxSyscallBytes = size_t{1} << 30;  // Linux moves at most 2 GiB - 4 KiB in one call
 
 /// Reads until `out` is full or the file ends. Returns the number of bytes read.

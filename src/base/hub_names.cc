@@ -149,7 +149,7 @@ Result<std::vector<std::string>> choose_gguf(std::span<const std::string> files,
   }
   if (std::ranges::find(files, what) != files.end()) return std::vector<std::string>{what};
   if (fit.size() == 1) return all_parts(*fit.front(), where);
-  if (all.empty()) return fail(Error::not_found, "no GGUF file is in it", where, "another repository");
+  if (all.empty()) return fail(Error::not_found, "it contains no GGUF file", where, "another repository");
   if (fit.empty())
     return fail(Error::not_found, fmt::format("no file and no type {}; GGUF files: {}", in_quotes(what), listed(all)),
                 where, "one of these after the colon");

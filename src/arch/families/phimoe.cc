@@ -27,7 +27,7 @@ Result<void> parse_magnitude(const ConfigView& view, ModelConfig* c) {
     KVASIR_TRY(const double longer, scaling->get_number_or("long_mscale", unsaid, 1e-3, 1e3));
     if (brief != longer)
       return fail(Error::unsupported, fmt::format("\"short_mscale\" {} and \"long_mscale\" {} differ", brief, longer),
-                  view.where(), "a model with one of both");
+                  view.where(), "a model whose two factors are equal");
     c->ropes.front().magnitude = static_cast<float>(brief);
   }
   return {};
@@ -41,7 +41,7 @@ Result<void> parse_routing(const ConfigView& view, ModelConfig* c) {
   if (c->experts.count != 0 && c->experts.used == kUsed) return {};
   return fail(Error::unsupported,
               fmt::format("a token uses {} of {} experts, which is not supported", c->experts.used, c->experts.count),
-              view.where(), fmt::format("a model of which a token uses {}", kUsed));
+              view.where(), fmt::format("a model whose tokens use {} experts", kUsed));
 }
 
 Result<ModelConfig> parse_config(const ConfigView& view) {
