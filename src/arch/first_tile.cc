@@ -1,4 +1,4 @@
-// Decoding, moving and rotating a few rows.
+// Decodes the rows of the first tile and rotates the sinks' keys.
 #include "arch/first_tile.h"
 
 #include "math/hadamard.h"

@@ -1,5 +1,5 @@
-// The folder in which models of the hub lie on this machine, as huggingface_hub lays it out: read only. Names are
-// hub_names.h's; src/hub fills the folder.
+// The folder on this machine that holds models of the hub, in huggingface_hub's layout. Read only; src/hub fills it,
+// and hub_names.h parses names.
 //
 //   CACHE/models--OWNER--NAME/blobs/SUM                   the bytes of a file, under their SHA-256 or git's SHA-1
 //   CACHE/models--OWNER--NAME/snapshots/COMMIT/FILE       a link to the blob
@@ -12,28 +12,28 @@
 
 namespace kvasir::hub {
 
-/// $HF_HUB_CACHE, $HF_HOME/hub, $XDG_CACHE_HOME/huggingface/hub or ~/.cache/huggingface/hub: the first that is set.
+/// The first that is set of $HF_HUB_CACHE, $HF_HOME/hub, $XDG_CACHE_HOME/huggingface/hub and ~/.cache/huggingface/hub.
 std::filesystem::path cache_folder();
 
 /// "models--OWNER--NAME".
 std::string folder_name(const RepoName& repo);
-/// The other way; null: the folder of something else.
+/// The inverse of folder_name(); empty if the folder is not a model's.
 std::optional<RepoName> repo_of_folder(std::string_view folder);
 
-/// 40 hexadecimal digits.
+/// Whether `text` is 40 hexadecimal digits.
 bool is_commit(std::string_view text);
 
-/// The folder of the commit that refs/main names. Errors: not pulled, or not to the end.
+/// The folder of the commit that refs/main names. Errors: not pulled, or not completely.
 Result<std::filesystem::path> snapshot_of(const std::filesystem::path& cache, const RepoName& repo);
 
-/// The names of the files of a snapshot, relative to it and sorted; links that lead nowhere are left out.
+/// Names of the files of a snapshot, relative to it and sorted, without links that lead nowhere.
 std::vector<std::string> snapshot_files(const std::filesystem::path& snapshot);
 
-/// What a model that has been pulled is opened by: the snapshot's folder where it holds safetensors, else one GGUF
-/// file. Errors: it has not been pulled, or nothing or too much in it fits.
+/// The path to open a pulled model by: the snapshot's folder if it contains safetensors, else one GGUF file. Errors:
+/// not pulled, no file fits, several files fit.
 Result<std::string> pulled_model(const std::filesystem::path& cache, const Wanted& wanted);
 
-/// How a person calls the model at `path`: "OWNER/NAME" for a snapshot, else the name of the file or folder.
+/// The model's name for users: "OWNER/NAME" for a snapshot, else the name of the file or folder.
 std::string model_name(const std::filesystem::path& path);
 
 }  // namespace kvasir::hub

@@ -144,7 +144,7 @@ TEST_F(RegressModelFiles, ARopeFactorWithoutATypeIsLinear) {
   EXPECT_EQ(outcome(gguf(tiny::llama(), untyped, 1)), expected);
   EXPECT_EQ(outcome(gguf(tiny::llama(), old, 1)), expected);
   old.entry("llama.rope.scaling.factor", GgufType::f32, 2.0f);
-  EXPECT_THAT(outcome(gguf(tiny::llama(), old, 2)), HasSubstr("both there and differ"));
+  EXPECT_THAT(outcome(gguf(tiny::llama(), old, 2)), HasSubstr("both present and differ"));
 }
 
 // Both divide the frequencies; the factor was dropped beside the tensor.
@@ -218,7 +218,7 @@ TEST_F(RegressModelFiles, AWindowPatternOfBooleansIsRead) {
   EXPECT_EQ((*engine)->open_session()->cache_stats().window, "0,9");
   Bytes scalar;
   scalar.entry("llama.attention.sliding_window_pattern", GgufType::u32, uint32_t{6});
-  EXPECT_THAT(outcome(gguf(tiny::llama(), scalar, 1)), HasSubstr("no list of layers"));
+  EXPECT_THAT(outcome(gguf(tiny::llama(), scalar, 1)), HasSubstr("not a list of layers"));
 }
 
 TEST_F(RegressModelFiles, SamplingThatAGgufFileRecommendsIsUsed) {
