@@ -123,7 +123,8 @@ class KVASIR_API StreamDecoder {
   explicit StreamDecoder(std::shared_ptr<const Tokenizer> tokenizer);
 
   /// Returns the text that became complete with this token, perhaps empty. Up to 3 bytes that may still become a
-  /// character are held back; bytes that never can become U+FFFD at once. An id that the vocabulary lacks adds nothing.
+  /// character are held back; bytes that never can are replaced by U+FFFD at once. An id that the vocabulary lacks adds
+  /// nothing.
   std::string push(int id);
 
   /// Ends the stream: returns U+FFFD if it stopped inside a character, else an empty text. The decoder can then be used
