@@ -129,10 +129,10 @@ void print_all(const Prompt& a, const Prompt& b, size_t at, size_t kept) {
   fmt::print("A  {}: {}\nB  {}: {}\n", a.file, size(a), b.file, size(b));
   if (!a.ids.empty()) fmt::print("B uses the first {} of A's {} tokens again\n", kept, a.ids.size());
   if (at == a.text.text.size()) {
-    fmt::print("B goes on where A ends\n");
+    fmt::print("B continues where A ends\n");
     return;
   }
-  fmt::print("they part at byte {}, after {}\n", at, shown(a.text.text, at - std::min(at, kBefore), at));
+  fmt::print("they differ from byte {} on, after {}\n", at, shown(a.text.text, at - std::min(at, kBefore), at));
   print_side("A", a, at);
   print_side("B", b, at);
 }
@@ -148,7 +148,7 @@ Result<int> run(const Args& args) {
     KVASIR_TRY(format.chat_template, ChatTemplate::of_model(args.files[0], args.chat_template.file));
     KVASIR_TRY(tokenizer, open_tokenizer(args.files[0]));
   } else if (args.chat_template.file.empty()) {
-    return fail(Error::bad_argument, "there is no template", "TALKS", "MODEL A.json B.json, or --chat-template FILE");
+    return fail(Error::bad_argument, "no template is given", "TALKS", "MODEL A.json B.json, or --chat-template FILE");
   } else {
     KVASIR_TRY(const std::string jinja, read_text_file(args.chat_template.file));
     KVASIR_TRY(format.chat_template, ChatTemplate::parse(jinja));
@@ -173,7 +173,7 @@ void add(Flags& flags, Run* run_command) {
   flags.bind(with_help(flag::kJson, "one JSON object on stdout: differs_at, reused_tokens, a, b"), &a->json);
   flags.footer(
       "A.json and B.json are bodies of requests as the server takes them: chat completions, messages or responses.\n"
-      "Exit code 0: B goes on where A ends, 1: they part before.\n"
+      "Exit code 0: B continues where A ends, 1: they differ before that.\n"
       "Examples:\n  kvasir explain-cache path/to/folder turn1.json turn2.json\n"
       "  kvasir explain-cache --chat-template chat.jinja turn1.json turn2.json");
   *run_command = [a] { return run(*a); };
@@ -182,6 +182,6 @@ void add(Flags& flags, Run* run_command) {
 }  // namespace
 
 extern const Command cmd_explain_cache;
-const Command cmd_explain_cache{"explain-cache", "where the prompts of two requests part, and why", add};
+const Command cmd_explain_cache{"explain-cache", "show where the prompts of two requests differ, and why", add};
 
 }  // namespace kvasir::cli

@@ -96,6 +96,6 @@ void add(Flags& flags, Run* run_command) {
 }  // namespace
 
 extern const Command cmd_logits;
-const Command cmd_logits{"logits", "the numbers before sampling, at every position", add};
+const Command cmd_logits{"logits", "compute the logits at every position of a prompt", add};
 
 }  // namespace kvasir::cli

@@ -74,8 +74,8 @@ Json prefix_json(const PrefixStats& p) {
 
 void print_prefix_stats(const PrefixStats& p) {
   fmt::print(stderr,
-             "prefixes    {} of {} prompts began like earlier ones, {} of {} tokens reused; {} bytes kept, {} tokens "
-             "evicted\n",
+             "prefixes    {} of {} prompts shared a prefix with earlier ones, {} of {} tokens reused; {} bytes kept, "
+             "{} tokens evicted\n",
              p.hits, p.queries, p.reused_tokens, p.asked_tokens, with_commas(p.bytes), p.evicted_tokens);
 }
 
@@ -224,7 +224,7 @@ Result<std::vector<int>> chat_ids(const Args& a, const Model& model, std::string
   messages.push_back({.role = "user", .content = asked});
   KVASIR_TRY(const ChatText talk, format->prompt(messages));
   KVASIR_TRY(auto ids, format->encode(*model.tokenizer(), {}, talk, 0));
-  if (ids.empty()) return fail(Error::bad_argument, "the talk has no tokens", "prompt", "another text");
+  if (ids.empty()) return fail(Error::bad_argument, "the conversation has no tokens", "prompt", "another text");
   if (a.json) *text = std::move(asked);  // a reader is shown the answer alone
   return ids;
 }
@@ -248,7 +248,7 @@ void add(Flags& flags, Run* run_command) {
   add_kv_types(flags, a->engine.session);
   a->prompt.add(flags);
   flags.bind(flag::kRunChat, &a->chat);
-  flags.bind(with_needs(with_help(flag::kSystem, "the system message"), "--chat"), &a->system);
+  flags.bind(with_needs(with_help(flag::kSystem, "system message"), "--chat"), &a->system);
   a->chat_template.add(flags, "--chat");
   flags.bind(flag::kImage, &a->images);
   flags.bind(flag::kPredict, &a->n);
@@ -273,6 +273,6 @@ void add(Flags& flags, Run* run_command) {
 }  // namespace
 
 extern const Command cmd_run;
-const Command cmd_run{"run", "generate from a prompt", add};
+const Command cmd_run{"run", "generate text from a prompt", add};
 
 }  // namespace kvasir::cli

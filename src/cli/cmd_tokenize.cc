@@ -78,6 +78,6 @@ void add(Flags& flags, Run* run_command) {
 }  // namespace
 
 extern const Command cmd_tokenize;
-const Command cmd_tokenize{"tokenize", "a text as tokens, and tokens as text", add};
+const Command cmd_tokenize{"tokenize", "turn text into tokens, and tokens into text", add};
 
 }  // namespace kvasir::cli

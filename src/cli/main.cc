@@ -74,7 +74,7 @@ struct Commands {
   CommandLine line{
       "kvasir", "Kvasir: an LLM inference engine built around its KV cache.", kVersion,
       "Examples:\n  kvasir run tales -p \"Once upon a time\" -n 64 --stats\n  kvasir verify tales --count 4 -n 32\n"
-      "Each command explains itself: kvasir COMMAND --help. For programs: kvasir --flags, every flag as JSON."};
+      "Help for a command: kvasir COMMAND --help. For programs: kvasir --flags prints every flag as JSON."};
   std::vector<Run> runs{commands().size()};
 
   Commands() {
@@ -92,7 +92,8 @@ int run_command(Flags& flags, const Run& run) {
 int main_with(const std::vector<std::string>& args) {
   Commands all;
   if (args[0] == "--flags") {
-    if (args.size() > 1) return report({Error::bad_argument, "it stands alone", "--flags", "kvasir --flags"});
+    if (args.size() > 1)
+      return report({Error::bad_argument, "it takes no other argument", "--flags", "kvasir --flags"});
     print_json(all.line.describe());
     return output_done(kOk);
   }

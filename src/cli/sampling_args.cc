@@ -92,7 +92,7 @@ Result<SamplingParams> SamplingArgs::params(const Model& model) const {
     if (n.real) set_value(p, *n.param, *n.real);
   }
   if (given("repeat_last_n") && !given("repeat_penalty") && p.repeat_penalty == 1.0)
-    return fail(Error::bad_argument, "it changes nothing, for this model has no penalty of its own",
+    return fail(Error::bad_argument, "it has no effect: this model has no penalty of its own",
                 sampling_flag("repeat_last_n"), sampling_flag("repeat_penalty") + " too");
   for (const std::string& text : logit_bias) {
     KVASIR_TRY(const auto bias, parse_bias(text));

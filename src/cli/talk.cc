@@ -97,13 +97,14 @@ Result<void> Talk::make_room(std::vector<int>* ids, size_t turn, const Asked& as
     return {};
   }
   const int most = engine_.model().info().max_ctx;
-  std::string hint = turn >= ctx ? "a shorter turn" : "/save FILE keeps the talk, /clear starts a new one";
+  std::string hint = turn >= ctx ? "a shorter turn" : "/save FILE saves the conversation, /clear starts a new one";
   if (turn < ctx && asked.before == turns_.size()) hint += ", /regen then asks this turn";
   if (session_.ctx() < most) hint += fmt::format("; or kvasir chat --ctx {}", most);
   if (turn < ctx) hint += "; or kvasir chat --on-full recompute";
-  return fail(Error::too_long,
-              fmt::format("the talk would have {} tokens with this turn, and the context has {}", ids->size(), ctx),
-              "the context is full", hint);
+  return fail(
+      Error::too_long,
+      fmt::format("the conversation would have {} tokens with this turn, and the context has {}", ids->size(), ctx),
+      "the context is full", hint);
 }
 
 // All that the answer follows.
@@ -148,8 +149,8 @@ Result<void> Talk::feed(std::span<const int> ids, bool replaces) {
     KVASIR_CHECK(engine_.prefill(session_, ids.subspan(static_cast<size_t>(session_.pos()), piece), &out));
   }
   if (!o_.interrupted()) return {};
-  if (replaces) return fail(Error::bad_argument, "the talk is as it was", "interrupted");
-  return fail(Error::bad_argument, "the turn is not part of the talk", "interrupted", "/regen");
+  if (replaces) return fail(Error::bad_argument, "the conversation is unchanged", "interrupted");
+  return fail(Error::bad_argument, "the turn is not part of the conversation", "interrupted", "/regen");
 }
 
 Result<Answer> Talk::ask(const std::string& text) {
@@ -228,7 +229,7 @@ Result<void> Talk::load(const std::string& path) {
   KVASIR_CHECK(session_.load(path));
   if (!saved.turns.empty() && !std::ranges::equal(session_.tokens(), saved.turns.back().held.ids)) {
     session_.clear();  // what the talk needs of it is computed again
-    return fail(Error::damaged, fmt::format("{} is of another talk", talk_path(path)), path,
+    return fail(Error::damaged, fmt::format("{} is of another conversation", talk_path(path)), path,
                 "two files that one /save wrote");
   }
   o_.system = std::move(saved.system);

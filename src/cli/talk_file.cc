@@ -84,13 +84,14 @@ Result<void> write_talk(const std::string& path, const SavedTalk& talk) {
 Result<SavedTalk> read_talk(const std::string& path, int vocab) {
   KVASIR_TRY(const std::string text, kvasir::read_text_file(path, kMostBytes));
   const auto json = serve::parse_json(text, {.values = kMostBytes, .containers = kMostBytes, .searched = kMostBytes});
-  if (!json) return no_talk(path, "this is no JSON");
+  if (!json) return no_talk(path, "this is not JSON");
   const Json* version = member(*json, "kvasir_talk", &Json::is_number_unsigned);
   const Json* system = member(*json, "system", &Json::is_string);
   const Json* turns = member(*json, "turns", &Json::is_array);
-  if (version == nullptr || system == nullptr || turns == nullptr) return no_talk(path, "this is no saved talk");
+  if (version == nullptr || system == nullptr || turns == nullptr)
+    return no_talk(path, "this is not a saved conversation");
   if (*version != kVersion)
-    return fail(Error::unsupported, fmt::format("version {} of saved talks is not known", version->dump()), path,
+    return fail(Error::unsupported, fmt::format("version {} of saved conversations is unknown", version->dump()), path,
                 "the version of Kvasir that wrote it");
   SavedTalk talk{.system = *system, .turns = {}};
   for (const Json& turn : *turns) {

@@ -106,7 +106,7 @@ TEST_P(TalkTest, WhatCannotBeLoadedChangesNothing) {
   put(folder_ / "t.kv.json", slurp(folder_ / "o.kv.json"));
   const auto mixed = two.load(file);
   ASSERT_FALSE(mixed);
-  EXPECT_THAT(mixed.error().message(), HasSubstr("is of another talk"));
+  EXPECT_THAT(mixed.error().message(), HasSubstr("is of another conversation"));
   fs::remove(folder_ / "t.kv.json");
   const auto alone = two.load(file);
   ASSERT_FALSE(alone);
