@@ -48,7 +48,7 @@ std::string limits_line(const Rates& r) {
                      r.int8_ops / 1e9);
 }
 
-// llama-bench's columns, and the fraction of what this machine allows.
+// llama-bench's columns, and the fraction of this machine's limit.
 void print_table(const ModelInfo& m, const BenchReport& r, int repeats) {
   fmt::print("| {:<30} | {:>10} | {:>10} | {:<10} | {:>7} | {:>15} | {:>20} | {:>8} |\n", "model", "size", "params",
              "backend", "threads", "test", "t/s", "of limit");
@@ -88,7 +88,7 @@ std::string machine_line(const std::string& name, const CacheSizes& caches) {
   return line;
 }
 
-// --limits: the machine alone.
+// --limits: measures the machine only.
 Result<int> show_limits(const Args& a) {
   const std::string name = cpu_model_name();
   const CacheSizes caches = cache_sizes();
@@ -138,7 +138,7 @@ void print_prefix(const PrefixReport& r) {
              100 * r.miss_cost());
 }
 
-// --prefix: nothing else is measured.
+// --prefix: measures nothing else.
 Result<int> show_prefix(const Args& a) {
   if (a.bench.threads.size() > 1)
     return fail(Error::bad_argument, "a list, but --prefix runs with one thread count", "--threads", "--threads 4");
@@ -167,7 +167,7 @@ Result<int> show(const Args& a, const ServeReport& report) {
   return kOk;
 }
 
-// --serve --url: the model is elsewhere.
+// --serve --url: the model is on another server.
 Result<int> show_replay(const Args& a) {
   serve::ReplayOptions options = a.replay;
   KVASIR_TRY(options.trace, read_trace(a.serve));
@@ -177,7 +177,7 @@ Result<int> show_replay(const Args& a) {
   return show(a, result.report);
 }
 
-// --serve: nothing else is measured.
+// --serve: measures nothing else.
 Result<int> show_serve(const Args& a) {
   if (a.bench.threads.size() > 1)
     return fail(Error::bad_argument, "a list, but --serve runs with one thread count", "--threads", "--threads 4");

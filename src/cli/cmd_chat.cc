@@ -1,5 +1,5 @@
-// kvasir chat: talk by the model's chat template, or in plain turns. What the talk is made of is talk.h's; here are the
-// commands and what is told.
+// kvasir chat: a conversation by the model's chat template, or in plain turns. Here are the commands and the output;
+// talk.h has the turns and their tokens.
 #include <unistd.h>
 
 #include <algorithm>
@@ -29,7 +29,7 @@ struct Args {
   std::vector<std::string> images;
 };
 
-/// What a command line gives besides values: flags that change what others mean.
+/// Which flags were given, where that changes the meaning of others.
 struct Given {
   bool cache = false, plain = false;
 };
@@ -58,7 +58,7 @@ class Chat {
 
   LineEditor::Event read(Typed* typed) { return reader_.read(typed); }
 
-  /// False when there is nothing more to say. Errors are told, and the chat goes on.
+  /// Returns false after /quit. Errors are printed and the chat continues.
   bool take(const Typed& typed) {
     const std::string& text = typed.text;
     const size_t end = text.find_first_of(" \n");
@@ -72,7 +72,7 @@ class Chat {
       fmt::print(stderr, "{}\n", with_flags(error).message());
     }
     std::fflush(stdout);
-    Interrupts::forget();  // it ended the answer
+    Interrupts::forget();  // Ctrl-C ended the answer, not the chat
     return true;
   }
 
@@ -103,7 +103,7 @@ class Chat {
     return {};
   }
 
-  // A turn without an answer is the last one.
+  // A turn without an answer counts as the last one.
   Result<void> edit(const std::string& text) {
     if (unanswered_.empty() && talk_.turns().empty()) return no_turn("/edit");
     if (text.empty()) {
@@ -196,10 +196,10 @@ class Chat {
 
   Talk talk_;
   MessageReader reader_;
-  std::string unanswered_;  // a turn that failed: its text is not lost
+  std::string unanswered_;  // text of a turn that failed, for /regen and /edit
 };
 
-// A message after the other. Ctrl-C drops what is typed; twice at once, it ends the chat.
+// Reads messages until the end. Ctrl-C discards what is typed; a second one within two seconds ends the chat.
 int talk_with(Chat& chat) {
   constexpr double kAtOnce = 2;  // seconds
   const Interrupts interrupts;
@@ -217,7 +217,7 @@ int talk_with(Chat& chat) {
   }
 }
 
-// A model without a template talks in plain turns, unless a template was asked for.
+// A model without a template uses plain turns, unless --chat-template was given.
 Result<TalkFormat> talk_format(const Args& a, bool plain) {
   if (plain || a.chat_format == "plain") return TalkFormat::plain(a.user, a.assistant);
   KVASIR_TRY(const ChatOptions options, a.chat_template.options());

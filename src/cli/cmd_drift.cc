@@ -1,4 +1,4 @@
-// kvasir drift: what a narrow KV type costs against f32.
+// kvasir drift: measures what a narrow KV type costs against f32.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -96,7 +96,7 @@ Result<void> write_table(const std::string& path, const std::string& title, cons
                    rows);
 }
 
-// Whole decades around all that a logarithmic axis can show.
+// The range of whole decades around all values that a logarithmic axis can show.
 std::string decades(const std::vector<DriftRow>& rows) {
   double low = HUGE_VAL, high = 0;
   for (const DriftRow& row : rows) {
@@ -108,7 +108,7 @@ std::string decades(const std::vector<DriftRow>& rows) {
   return fmt::format("[1e{:.0f}:1e{:.0f}]", std::floor(std::log10(low)) - 1, std::floor(std::log10(high)) + 1);
 }
 
-// A group of bars a type: K and V, K alone, V alone, as drift_candidates orders them.
+// One group of bars per type: K and V, K alone, V alone, in the order of drift_candidates().
 Result<void> draw(const std::string& file, const std::string& title, const std::vector<DriftRow>& rows) {
   const std::filesystem::path path = file;
   std::string groups;

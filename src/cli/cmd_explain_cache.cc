@@ -1,4 +1,4 @@
-// kvasir explain-cache: where the prompts of two requests part, and which line of the chat template wrote what differs.
+// kvasir explain-cache: shows where the prompts of two requests differ, and which template line wrote that part.
 #include <algorithm>
 #include <cstdio>
 
@@ -39,9 +39,10 @@ bool has_blocks(const serve::Json& body) {
   return false;
 }
 
-// A request of any of the server's APIs, known by what only it has.
+// Translates a request of any of the server's APIs to chat completions. The API is recognised by members that only it
+// has.
 Result<serve::Json> as_chat(const serve::Json& body) {
-  if (!body.is_object()) return body;  // read_call() says what it should be
+  if (!body.is_object()) return body;  // read_call() returns the error
   if (body.contains("input")) {
     KVASIR_TRY(serve::Translated chat, serve::translate_responses(body));
     return std::move(chat.body);
@@ -76,7 +77,7 @@ size_t common(const T& a, const T& b) {
   return static_cast<size_t>(std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first - a.begin());
 }
 
-// The start of the character that `at` is in.
+// The start of the UTF-8 character that contains byte `at`.
 size_t whole_character(const std::string& text, size_t at) {
   while (at > 0 && at < text.size() && (static_cast<unsigned char>(text[at]) & 0xc0) == 0x80) --at;
   return at;
@@ -93,14 +94,14 @@ bool is_data(const ChatText& text, size_t at) {
                      [&](const TextSpan& span) { return span.begin <= at && at < span.end; });
 }
 
-// A piece of a prompt on one line.
+// A piece of a prompt as a JSON string, on one line.
 std::string shown(const std::string& text, size_t begin, size_t end) {
   begin = whole_character(text, std::min(begin, text.size()));
   end = whole_character(text, std::min(end, text.size()));
   return serve::to_text(serve::Json(text.substr(begin, end - begin)));
 }
 
-constexpr size_t kBefore = 60, kAfter = 100;  // bytes of a prompt that are shown
+constexpr size_t kBefore = 60, kAfter = 100;  // bytes of a prompt to show before and after the difference
 
 serve::Json side_json(const Prompt& p, size_t at) {
   serve::Json json = {{"file", p.file}, {"characters", p.text.text.size()}};

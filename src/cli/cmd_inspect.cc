@@ -1,4 +1,4 @@
-// kvasir inspect: what a model file holds.
+// kvasir inspect: shows the contents of a model file.
 #include <algorithm>
 #include <cstdio>
 

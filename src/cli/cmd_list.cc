@@ -1,4 +1,4 @@
-// kvasir list: the models that have been pulled, and what each takes.
+// kvasir list: the pulled models and the bytes of each.
 #include <algorithm>
 
 #include <fmt/format.h>

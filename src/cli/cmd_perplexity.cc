@@ -1,4 +1,4 @@
-// kvasir perplexity: how well a model predicts a text.
+// kvasir perplexity: measures how well a model predicts a text.
 #include <cstdio>
 
 #include <fmt/format.h>

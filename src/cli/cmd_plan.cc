@@ -1,4 +1,4 @@
-// kvasir plan: what a run will take, before it starts.
+// kvasir plan: predicts the memory and the speed limit of a run.
 #include <cstdio>
 #include <optional>
 

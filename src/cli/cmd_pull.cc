@@ -1,4 +1,4 @@
-// kvasir pull: a model of a hub, brought into the cache that other programs use too.
+// kvasir pull: downloads a model from a hub into the cache that other programs use too.
 #include <fmt/format.h>
 
 #include "base/hub_cache.h"

@@ -1,4 +1,4 @@
-// kvasir quantize: a model as a GGUF file, in another weight type.
+// kvasir quantize: writes a model as a GGUF file in another weight type.
 #include <unistd.h>
 
 #include <cstdio>
@@ -38,7 +38,7 @@ Result<int> run(Args& a) {
   KVASIR_TRY(const QuantizeReport report, quantize(a.options));
   ModelOptions mapped;
   mapped.weights = WeightsMode::mapped;
-  KVASIR_CHECK(Model::open(a.out, mapped));  // what was written is a model, then
+  KVASIR_CHECK(Model::open(a.out, mapped));  // checks that the file is a valid model
   for (const std::string& note : report.notes) fmt::print(stderr, "note: {}\n", note);
   if (!a.json) {
     print_report(a, report);

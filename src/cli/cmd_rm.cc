@@ -1,4 +1,4 @@
-// kvasir rm: removes a model that has been pulled.
+// kvasir rm: removes a pulled model.
 #include <fmt/format.h>
 
 #include "base/hub_cache.h"

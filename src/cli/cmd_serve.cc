@@ -1,4 +1,4 @@
-// kvasir serve: flags to the options of the server. What it does with them is src/serve.
+// kvasir serve: turns flags into the options of the server, which is in src/serve.
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
@@ -39,7 +39,7 @@ std::string name_of(const std::string& model) {
 }
 
 Result<std::vector<serve::ServiceOptions::Model>> models_of(const Args& a) {
-  // Texts to come are what a server is for.
+  // A server keeps prefixes for later requests by default.
   EngineOptions engine = a.engine.engine;
   if (engine.prefix_ram == 0) engine.prefix_ram = std::min<size_t>(size_t{1} << 30, available_memory_bytes() / 4);
   const std::vector<std::string> paths = a.models.empty() ? std::vector<std::string>{"tales"} : a.models;

@@ -1,4 +1,4 @@
-// kvasir template: a talk as the text that the model's chat template makes of it.
+// kvasir template: renders a conversation with a model's chat template.
 #include <cstdio>
 
 #include <kvasir/chat.h>

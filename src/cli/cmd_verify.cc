@@ -1,4 +1,4 @@
-// kvasir verify: prove the Law on this model.
+// kvasir verify: proves on a model that the cache changes no bit.
 #include <unistd.h>
 
 #include <algorithm>
@@ -36,7 +36,7 @@ Result<std::vector<std::vector<int>>> prompt_ids(const Args& a, const Model& mod
   return prompts;
 }
 
-// A row for each KV type, window and act, and for each layout in what is left.
+// The table row of a case: one row per KV type, window and act; other cases have one row per layout.
 std::string row_of(const VerifyCase& c) {
   if (!c.kv_type.empty()) return fmt::format("kv={}", c.kv_type);
   if (c.window > 0) return fmt::format("window={}+{}", c.window, c.sinks);

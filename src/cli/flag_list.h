@@ -1,5 +1,5 @@
-// Every flag of every command, declared once: names, help, what may be given and what excludes it. A command binds them
-// to its variables (flags.h). Those of serve alone are in flag_list_serve.h.
+// Every flag of every command, declared once: names, help, allowed values, and flags that it excludes or needs. A
+// command binds flags to its variables (flags.h). Flags of serve alone are in flag_list_serve.h.
 #pragma once
 
 #include "base/thread_pool.h"
@@ -7,7 +7,7 @@
 
 namespace kvasir::cli {
 
-// The names that a flag takes, from the registries of the library.
+// The allowed names of each flag, from the registries of the library.
 std::vector<std::string> weight_mode_choices();
 std::vector<std::string> layout_choices();
 std::vector<std::string> kv_type_choices();
@@ -26,7 +26,7 @@ bool is_weight_type(const std::string& name);
 namespace flag {
 
 inline constexpr double kMost = 2147483647;
-/// Sequences that one flag makes; more would take the memory of any machine before they are refused.
+/// Upper bound of a number of sequences; more would exhaust any machine's memory before they are refused.
 inline constexpr double kMostAtOnce = 4096;
 
 // ---- the model ----------------------------------------------------------------------------------------------------
@@ -186,7 +186,7 @@ inline constexpr Flag kGreedy{.names = "--greedy",
                               .help = "always choose the most likely token; the same as --temp 0",
                               .kind = Kind::toggle,
                               .not_with = "--temp!=0"};
-// The flags of the samplers' parameters follow from the registry: sampling_args.h.
+// sampling_args.h makes the flags of the samplers' parameters from the registry.
 inline constexpr Flag kLogitBias{
     .names = "--logit-bias",
     .help = "bias of a token's logit, ID:BIAS; -100 or less bans the token; may be given more than once",

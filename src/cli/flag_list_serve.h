@@ -1,4 +1,4 @@
-// The flags of kvasir serve. Those that it shares with other commands are in flag_list.h.
+// The flags of kvasir serve. Flags that it shares with other commands are in flag_list.h.
 #pragma once
 
 #include "cli/flag_list.h"

@@ -1,4 +1,4 @@
-// Statistics for people, and the object for machines.
+// The statistics of a generation as text, and its results as JSON.
 #include "cli/run_report.h"
 
 #include <cstdio>

@@ -1,4 +1,4 @@
-// Options to parameters.
+// Turns the flags of sampling into SamplingParams.
 #include "cli/sampling_args.h"
 
 #include <charconv>
@@ -12,7 +12,7 @@
 namespace kvasir::cli {
 namespace {
 
-// A parameter's flag, and the texts that it points to.
+// A parameter's flag, and the strings that the flag points to.
 struct ParamFlag {
   const SamplerParam* param;
   std::string names, help, needs;
@@ -39,7 +39,7 @@ const std::deque<ParamFlag>& param_flags() {
                   .high = param.greatest,
                   .unit = param.whole ? "tokens" : "",
                   .needs = f.needs.c_str()};
-        if (param.whole && param.least == -1) {  // which stands for all
+        if (param.whole && param.least == -1) {  // -1 means all
           f.flag.low = 0;
           f.flag.also = -1;
         }

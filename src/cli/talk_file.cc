@@ -1,4 +1,4 @@
-// JSON of talks. A turn says only what it adds to the turn before, so that a file grows as its talk does.
+// Talks as JSON. A turn stores only what it adds to the turn before, so that the size of a file is linear in its talk.
 #include "cli/talk_file.h"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ using serve::Json;
 constexpr int kVersion = 1;
 constexpr size_t kMostBytes = size_t{1} << 30;
 
-// As it will be read.
+// The text as a reader of the file gets it: invalid UTF-8 is replaced.
 std::string as_utf8(const std::string& text) { return Json::parse(serve::to_text(Json(text))).get<std::string>(); }
 
 bool begins_with(const std::vector<int>& ids, const std::vector<int>& with) {
@@ -38,7 +38,7 @@ tl::unexpected<Error> no_talk(const std::string& path, const std::string& what) 
   return fail(Error::damaged, what, path, "the file that /save wrote beside its snapshot");
 }
 
-// A member of that type, or null.
+// The member with this name and type, or null.
 const Json* member(const Json& object, const char* name, bool (Json::*is)() const noexcept) {
   const auto found = object.is_object() ? object.find(name) : object.end();
   return found != object.end() && ((*found).*is)() ? &*found : nullptr;

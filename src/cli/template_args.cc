@@ -1,4 +1,4 @@
-// A day to seconds.
+// Turns the flags of chat templates into ChatOptions.
 #include "cli/template_args.h"
 
 #include <charconv>
