@@ -1,4 +1,4 @@
-// Writing the planned tensors: some rows at a time, shared between threads, in file order.
+// Writes the planned tensors in file order, some rows at a time, which the threads share.
 #include "lab/quantize.h"
 
 #include <algorithm>
@@ -21,8 +21,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr int64_t kPieceElems = 1 << 20;  // encoded between two writes
-constexpr int64_t kChunkElems = 1 << 14;  // encoded by a thread at a time
+constexpr int64_t kPieceElems = 1 << 20;  // elements encoded between two writes
+constexpr int64_t kChunkElems = 1 << 14;  // elements that a thread encodes at a time
 
 class Encoder {
  public:
@@ -79,7 +79,7 @@ class Encoder {
     return {};
   }
 
-  // Rows [first, first + rows) to encoded_; how many numbers saturated.
+  // Encodes rows [first, first + rows) into encoded_. Returns the number of saturated values.
   Result<int64_t> encode(const TensorPlan& t, int64_t first, int64_t rows) {
     const size_t row_bytes = t.decl.codec->row_bytes(t.cols());
     const int64_t chunk = std::max<int64_t>(1, kChunkElems / t.cols());
@@ -145,7 +145,7 @@ Result<QuantizeReport> quantize_checked(const QuantizeOptions& options) {
 Result<QuantizeReport> quantize(const QuantizeOptions& options) {
   try {
     return quantize_checked(options);
-  } catch (const std::exception& e) {  // out of memory for one
+  } catch (const std::exception& e) {  // thrown by another library, for example when memory runs out
     return fail(Error::no_room, e.what(), options.model);
   }
 }

@@ -1,4 +1,4 @@
-// Traces of arrivals: reading them, and the course of a replay. Who replays one is bench_serve.cc, or src/serve.
+// Traces of arrivals: reading them, and the state of a replay. bench_serve.cc and src/serve run replays.
 #include <kvasir/bench.h>
 
 #include <algorithm>
@@ -82,7 +82,7 @@ struct TraceReplay::Impl {
   struct State {
     std::vector<int> prompt, answer;
     double due = 0;
-    std::map<int, double> last;  // of each choice, its last token
+    std::map<int, double> last;  // choice -> time of its last token
     int tokens = 0;
   };
 
@@ -103,7 +103,7 @@ struct TraceReplay::Impl {
     --under_way;
     const auto next = followers.find(i);
     if (next == followers.end()) {
-      states[i] = {};  // nobody goes on with its text
+      states[i] = {};  // no other request continues its text
       return;
     }
     states[i].answer = std::move(answer);
