@@ -93,7 +93,7 @@ class PrefixBench {
     KVASIR_TRY(Session session, engine_.open_session(options));
     KVASIR_TRY(const Generation g, generate(engine_, session, text, one_token(true)));
     if (g.cached_tokens < o_.shared)
-      return fail(Error::bad_argument, fmt::format("{} of {} tokens were found", g.cached_tokens, o_.shared),
+      return fail(Error::bad_argument, fmt::format("only {} of {} tokens were reused", g.cached_tokens, o_.shared),
                   "SessionOptions::layout", "SessionOptions::layout = paged");
     hit_.push_back(g.stats.ttft_ms);
     receipt_ = g.receipt;
@@ -121,7 +121,7 @@ class PrefixBench {
 
   Result<void> same(const Generation& g) const {
     if (g.receipt == receipt_) return {};
-    return fail(Error::internal, "a reused beginning changed the answer; no time is shown", "bench_prefix",
+    return fail(Error::internal, "a reused prefix changed the answer; no time is shown", "bench_prefix",
                 "please report this");
   }
 

@@ -75,7 +75,7 @@ class Encoder {
     }
     if (saturated > 0)
       report_.notes.push_back(
-          fmt::format("{}: numbers larger than {} holds: {}", t.decl.name, t.decl.codec->name, saturated));
+          fmt::format("{}: numbers outside the range of {}: {}", t.decl.name, t.decl.codec->name, saturated));
     return {};
   }
 
@@ -120,7 +120,7 @@ Result<void> check_output(const fs::path& out, const fs::path& model, bool force
   if (fs::equivalent(out, model, ec))
     return fail(Error::bad_argument, "is the model itself", out.string(), "another name");
   if (!fs::is_regular_file(out, ec))
-    return fail(Error::bad_argument, "exists and is no file", out.string(), "another name");
+    return fail(Error::bad_argument, "exists and is not a file", out.string(), "another name");
   if (!force)
     return fail(Error::bad_argument, "exists", out.string(),
                 "another name, or QuantizeOptions::force = true to replace it");

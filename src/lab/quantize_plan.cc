@@ -31,7 +31,7 @@ uint32_t file_type(std::string_view name) {
 Result<void> refuse_integers(const TensorInfo& tensor, const std::string& where) {
   if (tensor.codec != nullptr && tensor.codec->block_elems == 1) return {};
   return fail(Error::unsupported,
-              fmt::format("tensor {} is {} already, and quantising twice loses more than once", in_quotes(tensor.name),
+              fmt::format("tensor {} is {} already, and quantising it again would lose more", in_quotes(tensor.name),
                           tensor.dtype),
               where, "the model in f32, f16 or bf16");
 }
@@ -53,11 +53,11 @@ class FolderPlanner {
     if (names_->arch.empty())
       return fail(Error::unsupported, fmt::format("GGUF has no name for a {} model", family_->name), where_);
     if (config_.has_extras())
-      return fail(Error::unsupported, "nothing is known to write of its multipliers, caps or experts", where_,
+      return fail(Error::unsupported, "its multipliers, caps or experts cannot be written as GGUF", where_,
                   "a GGUF file of the model in f32, f16 or bf16, which keeps its keys");
     KVASIR_CHECK(rope());
     if (interleaved() && names_->paired.empty())
-      return fail(Error::unsupported, "its rows are in an order that GGUF has no word for", where_);
+      return fail(Error::unsupported, "its rows are in an order that GGUF cannot express", where_);
     plan_.source = std::move(files.tensors);
     KVASIR_CHECK(numbers());
     KVASIR_CHECK(tensors());
@@ -80,7 +80,7 @@ class FolderPlanner {
     rope_ = &config_.ropes.front();
     if (config_.ropes.size() == 1 && config_.rope_kinds.empty() && !rope_->yarn && rope_->long_factors.empty())
       return {};
-    return fail(Error::unsupported, "nothing is known to write of its kinds of RoPE", where_,
+    return fail(Error::unsupported, "its kinds of RoPE cannot be written as GGUF", where_,
                 "a GGUF file of the model in f32, f16 or bf16, which keeps its keys");
   }
 
@@ -111,7 +111,7 @@ class FolderPlanner {
     } else if (name == "rope.freq_base") {
       return real(name, rope_->theta);
     } else {
-      return fail(Error::unsupported, fmt::format("nothing is known to write under {}", key(name)), where_);
+      return fail(Error::unsupported, fmt::format("no value is known for the key {}", key(name)), where_);
     }
     return {};
   }
@@ -153,8 +153,8 @@ class FolderPlanner {
     if (info == nullptr) return {};
     KVASIR_CHECK(refuse_integers(*info, where_));
     if (spec.less_one || spec.by_head != 0 || info->scattered)
-      return fail(Error::unsupported, fmt::format("nothing is known to write of {}", in_quotes(spec.name)), where_,
-                  "a GGUF file of the model in f32, f16 or bf16");
+      return fail(Error::unsupported, fmt::format("the tensor {} cannot be written as GGUF", in_quotes(spec.name)),
+                  where_, "a GGUF file of the model in f32, f16 or bf16");
     KVASIR_TRY(std::string name, gguf_name(spec.name));
     TensorPlan t{.decl = {std::move(name), nullptr, spec.shape}, .from = info->codec, .data = plan_.source.data(*info)};
     t.transpose = spec.shape.size() == 2 && spec.conv1d && names_->transposed;
@@ -213,14 +213,16 @@ class FolderPlanner {
     for (size_t i = 0; i < config_.eos.size() && i < kNames.size(); ++i)
       entries().u32(fmt::format("tokenizer.ggml.{}_token_id", kNames[i]), static_cast<uint32_t>(config_.eos[i]));
     for (size_t i = kNames.size(); i < config_.eos.size(); ++i)
-      plan_.notes.push_back(fmt::format("token {} does not end a text: GGUF names three that do", config_.eos[i]));
+      plan_.notes.push_back(
+          fmt::format("token {} does not end a text in the file: GGUF has keys for three such tokens", config_.eos[i]));
     return {};
   }
 
   Result<void> tokenizer(const ModelFiles& files) {
     const fs::path file = options_.tokenizer.empty() ? files.tokenizer : fs::path(options_.tokenizer);
     if (file.empty() || !options_.with_tokenizer) {
-      if (options_.with_tokenizer) plan_.notes.push_back("no tokenizer lies beside the model, so the file has none");
+      if (options_.with_tokenizer)
+        plan_.notes.push_back("there is no tokenizer beside the model, so the file has none");
       entries().string("tokenizer.ggml.model", "no_vocab");  // as llama.cpp names it
       if (config_.bos) entries().u32("tokenizer.ggml.bos_token_id", static_cast<uint32_t>(*config_.bos));
       return {};

@@ -271,10 +271,10 @@ TEST_F(Quantize, IntegersAreNearTheFolders) {
 
 TEST_F(Quantize, RowsThatAreNoWholeBlocksFallBackAndSaySo) {
   const QuantizeReport tales = write(kModels + "tales", "q4_k", "t");
-  EXPECT_THAT(tales.notes, Contains(HasSubstr("attn_q.weight: rows of 192 are no whole blocks of 256 (q4_k), so they "
+  EXPECT_THAT(tales.notes, Contains(HasSubstr("attn_q.weight: rows of 192 are not whole blocks of 256 (q4_k), so they "
                                               "are q5_0 (6 tensors)")));
   EXPECT_THAT(tales.notes,
-              Contains("token_embd.weight: rows of 192 are no whole blocks of 256 (q6_k), so they are q8_0"));
+              Contains("token_embd.weight: rows of 192 are not whole blocks of 256 (q6_k), so they are q8_0"));
   EXPECT_EQ(tales.parameters, (*Model::open(kModels + "tales"))->info().parameters);
   EXPECT_EQ(tales.file_bytes, std::filesystem::file_size(gguf("t")));
   std::vector<std::string> types;
@@ -390,7 +390,7 @@ TEST_F(Quantize, ValuesThatAreNotFiniteAreRefusedForIntegers) {
   EXPECT_THAT(message_of(quantize({.model = path("m"), .out = folder_ / "x.gguf", .type = "q8_0"})),
               AllOf(HasSubstr("blk.1.ffn_up.weight"), HasSubstr("not finite")));
   EXPECT_FALSE(std::filesystem::exists(folder_ / "x.gguf"));
-  EXPECT_THAT(write(path("m"), "f16", "y").notes, Contains("blk.1.ffn_up.weight: numbers larger than f16 holds: 1"));
+  EXPECT_THAT(write(path("m"), "f16", "y").notes, Contains("blk.1.ffn_up.weight: numbers outside the range of f16: 1"));
   EXPECT_THAT(write(path("m"), "bf16", "z").notes, IsEmpty());
 }
 

@@ -53,7 +53,7 @@ const Codec& TypeChooser::matrix_type(std::string_view name, int64_t cols) {
   const Codec* type = order.front();
   for (size_t i = 1; !fits(*type, cols); ++i) type = order[i];
   if (type != order.front())
-    ++fallbacks_[fmt::format("{}: rows of {} are no whole blocks of {} ({}), so they are {}", kind_of(name), cols,
+    ++fallbacks_[fmt::format("{}: rows of {} are not whole blocks of {} ({}), so they are {}", kind_of(name), cols,
                              order.front()->block_elems, order.front()->name, type->name)];
   return *type;
 }

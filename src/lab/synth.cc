@@ -78,7 +78,7 @@ Result<void> clear_target(const fs::path& out, bool force, bool remove) {
   const fs::file_status status = fs::status(out, ec);
   if (!fs::exists(status)) return {};
   if (!fs::is_directory(status))
-    return fail(Error::bad_argument, "exists and is no folder", out.string(), "another name");
+    return fail(Error::bad_argument, "exists and is not a folder", out.string(), "another name");
   if (fs::equivalent(out, fs::current_path(ec), ec))  // a shell in it would lose its working directory
     return fail(Error::bad_argument, "is the current folder", out.string(), "the name of a folder to make");
   bool empty = true;

@@ -54,9 +54,9 @@ Result<std::vector<TraceRequest>> read_trace(const std::string& path) {
     }
     const TraceRequest& r = trace.back();
     if (!r.after.empty() && !names.contains(r.after))
-      return fail(Error::damaged, fmt::format("comes after '{}', which does not come before it", r.after), where);
+      return fail(Error::damaged, fmt::format("follows '{}', which no earlier line names", r.after), where);
     if (!names.emplace(r.name, trace.size() - 1).second)
-      return fail(Error::damaged, fmt::format("a second request '{}'", r.name), where);
+      return fail(Error::damaged, fmt::format("a second request named '{}'", r.name), where);
   }
   return trace;
 }

@@ -153,7 +153,7 @@ Result<void> schedule(const ActRun& run) {
   KVASIR_TRY(const size_t block, run.engine.kv_bytes(session, 1));
   const bool presses = layout.pooled && alone > 3 * block;
   if (presses && scheduler->stats().preemptions == 0)
-    return fail(Error::internal, "no sequence gave up its memory, so that nothing was tried", "verify schedule");
+    return fail(Error::internal, "no sequence gave up its memory, so preemption was not tested", "verify schedule");
   return {};
 }
 
