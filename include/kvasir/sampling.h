@@ -22,13 +22,14 @@ namespace kvasir {
 /// before it kept. Their probabilities are normalised over these candidates, at temperature 1 until sampler
 /// "temperature" has run.
 struct SamplingParams {
-  double temperature = 0.8;     ///< 0: the largest logit, the lowest id among equals; no filter runs
-  int top_k = 40;               ///< 0: off
-  double top_p = 0.95;          ///< 1: off
-  double min_p = 0.05;          ///< 0: off
-  double repeat_penalty = 1.0;  ///< 1: off; divides positive logits of recent tokens, multiplies negative ones
-  int repeat_last_n = 64;       ///< number of recent tokens that it covers; -1: all
-  uint64_t seed = 0;            ///< the draw depends on seed, position and choice only
+  double temperature = 0.8;  ///< 0: the largest logit, the lowest id among equals; no filter runs
+  int top_k = 40;            ///< 0: off; keeps the k most likely tokens (arXiv:1805.04833)
+  double top_p = 0.95;       ///< 1: off; keeps the fewest tokens with this total probability (arXiv:1904.09751)
+  double min_p = 0.05;       ///< 0: off; drops tokens below this share of the most likely one (arXiv:2407.01082)
+  /// 1: off; divides positive logits of recent tokens by this and multiplies negative ones (arXiv:1909.05858).
+  double repeat_penalty = 1.0;
+  int repeat_last_n = 64;  ///< number of recent tokens that it covers; -1: all
+  uint64_t seed = 0;       ///< random numbers depend only on seed, position and choice
   /// Bias by id, added to the raw logit; -100 or less bans the token.
   std::map<int, float> logit_bias = {};
   double presence_penalty = 0;   ///< subtracted from the logit of each generated token; prompt tokens do not count
@@ -36,10 +37,11 @@ struct SamplingParams {
   /// 1: off; keeps the tokens whose information is nearest the entropy, up to this total probability
   /// (arXiv:2202.00666).
   double typical_p = 1.0;
-  double xtc_probability = 0;  ///< 0: off; probability that XTC runs for a token
+  /// 0: off; probability that XTC runs for a token (oobabooga/text-generation-webui pull request 6335).
+  double xtc_probability = 0;
   double xtc_threshold = 0.1;  ///< XTC removes all tokens of at least this probability except the least likely one
   /// 0: off; DRY subtracts multiplier * base^(length - allowed_length) from tokens that would lengthen a repeated
-  /// sequence. There are no sequence breakers.
+  /// sequence (oobabooga/text-generation-webui pull request 5677). There are no sequence breakers.
   double dry_multiplier = 0;
   double dry_base = 1.75;
   int dry_allowed_length = 2;   ///< shorter repeated sequences are not penalised
