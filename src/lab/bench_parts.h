@@ -1,11 +1,12 @@
-// What the benchmarks share.
+// Helpers that the benchmarks share.
 #pragma once
 
 #include <vector>
 
 namespace kvasir {
 
-/// Ids that are all over the vocabulary and the same every time.
+/// `n` pseudo-random ids over the vocabulary; the same arguments give the same ids. A shorter list is a prefix of a
+/// longer one with the same salt.
 std::vector<int> bench_ids(int n, int vocab, int salt);
 double median(std::vector<double> values);
 
