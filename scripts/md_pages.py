@@ -59,7 +59,8 @@ def without_code(text):
 def link_spans(text):
     """(begin, end) of every link's and image's target, ascending."""
     bare = without_code(text)
-    return sorted({found.span(1) for pattern in (LINK, IMAGE, DEFINITION, HTML_LINK) for found in pattern.finditer(bare)})
+    patterns = (LINK, IMAGE, DEFINITION, HTML_LINK)
+    return sorted({found.span(1) for pattern in patterns for found in pattern.finditer(bare)})
 
 
 def links(text):
@@ -95,3 +96,8 @@ def anchors(text):
             found.add(f'{name}-{count}' if count else name)
         found.update(HTML_ANCHOR.findall(line))
     return found
+
+
+# Names in commands that stand for something of the reader's own: a path, a model file, a hub's OWNER/NAME.
+PLACEHOLDER = re.compile(r'path/to/|\b(?:model|smollm2|a|b|FILE)\.gguf\b|(?<![\w/.])[\w-]+/[A-Z][\w.-]*'
+                         r'|\b(?:TRACE|TOKEN|PREFIX|PATH)\b|\bwiki\.test\.raw\b|(?<!\S)\./(?:demo|test)\b')
