@@ -109,8 +109,8 @@ def flag_row(flag, known):
     return '| ' + ' | '.join(cells) + ' |'
 
 
-def fenced(lines):
-    return ['```', *lines, '```', '']
+def fenced(lines, language=''):
+    return [f'```{language}', *lines, '```', '']
 
 
 def notes(lines):
@@ -123,7 +123,7 @@ def notes(lines):
             continue
         if rows[0].endswith(':') and '  ' not in rows[0]:
             out += [prose(rows.pop(0)), '']
-        out += fenced(textwrap.dedent('\n'.join(rows)).split('\n'))
+        out += fenced(textwrap.dedent('\n'.join(rows)).split('\n'), 'text')
     return out
 
 
@@ -131,10 +131,8 @@ def examples(lines):
     commands = [line.strip() for line in lines if line.strip()]
     if not commands:
         return []
-    mark = []
-    if all(md_pages.PLACEHOLDER.search(command) for command in commands):
-        hub = any(re.search(r'\bkvasir (pull|rm) ', command) for command in commands)
-        mark = [f'<!-- needs: {"network" if hub else "a file"} -->']
+    needs = {md_pages.own_thing(command) for command in commands}
+    mark = [] if '' in needs else [f'<!-- needs: {", ".join(sorted(needs))} -->']
     return ['Examples:', '', *mark, *fenced(commands)]
 
 
@@ -154,7 +152,7 @@ def section(program, command, summary):
     known = {name for flag in command['flags'] for name in flag['names']}
     rows = [flag_row(flag, known) for flag in command['flags']]
     table = ['| flag | value | default | meaning |', '|---|---|---|---|', *rows, '']
-    return [f'## {command["name"]}', '', prose(sentence(summary)), '', *fenced([usage]), *notes(text),
+    return [f'## {command["name"]}', '', prose(sentence(summary)), '', *fenced([usage], 'text'), *notes(text),
             *examples(commands), *table]
 
 

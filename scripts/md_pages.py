@@ -98,6 +98,14 @@ def anchors(text):
     return found
 
 
-# Names in commands that stand for something of the reader's own: a path, a model file, a hub's OWNER/NAME.
-PLACEHOLDER = re.compile(r'path/to/|\b(?:model|smollm2|a|b|FILE)\.gguf\b|(?<![\w/.])[\w-]+/[A-Z][\w.-]*'
-                         r'|\b(?:TRACE|TOKEN|PREFIX|PATH)\b|\bwiki\.test\.raw\b|(?<!\S)\./(?:demo|test)\b')
+# Names in commands that stand for something of the reader's own: files, and the OWNER/NAME of a model of a hub.
+OWN_FILE = re.compile(r'path/to/|\b(?:model|smollm2|a|b|FILE)\.gguf\b|\b(?:TRACE|TOKEN|PREFIX|PATH)\b'
+                      r'|\bwiki\.test\.raw\b')
+HUB_NAME = re.compile(r'(?<![\w/.])[\w-]+/[A-Z][\w.-]*')
+
+
+def own_thing(command):
+    """What of the reader's own a command needs, 'a file' or 'network', or ''."""
+    if HUB_NAME.search(command):
+        return 'network'
+    return 'a file' if OWN_FILE.search(command) else ''
