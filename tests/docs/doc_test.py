@@ -1,20 +1,23 @@
 #!/usr/bin/env python3
-"""Runs the commands of the pages, README.md, CONTRIBUTING.md, docs/ and models/, and checks that each ends with 0.
+"""Runs the commands of README.md, CONTRIBUTING.md, docs/ and models/ as they are written, and checks that each exits
+with 0.
 
-Where: a temporary folder that looks like a clone after the build, with the files of tests/docs/files beside, as a reader
-has some of her own. /tmp/ and the server's port are replaced, so that nothing outside is touched.
-Which: those of fences tagged sh, bash or console (there, lines after "$ "), and of untagged fences whose first word is a
-known command.
-  - `<!-- needs: WHAT -->` in the line before a fence says that it is not run. WHAT is one or more of: a file, a model file,
-    network, root, a build, minutes.
-  - A line that names something of the reader's (own_thing in scripts/md_pages.py: path/to/model, OWNER/NAME) is not run.
-    A fence without any line to run has to be marked.
-  - A command that RUN does not know, cmake or apt-get, has to be in a marked fence.
-  - "exit code 1" in the comment of a line says what that line ends with.
-  - `kvasir serve` runs until the next one, or the end of the page; curl fails for an answer of 400 or more.
+Folder: each page gets a temporary folder that looks like a built clone (build/kvasir is the given program) and holds the
+files of tests/docs/files. /tmp/ and a server's port are replaced, so that nothing outside of the folder changes.
+
+Commands: lines of fences tagged sh, bash, shell or console (there, lines after "$ "), and of untagged fences that begin
+with a known command. Rules:
+  - `<!-- needs: WHAT -->` on the line before a fence keeps it from being run. WHAT is one or more of: a file, a model
+    file, network, root, a build, minutes.
+  - A line that names something of the reader's own (own_thing in scripts/md_pages.py: path/to/model, OWNER/NAME) is not
+    run. A fence in which no line is run must be marked.
+  - A command that is not in RUN (cmake, apt-get) must be in a marked fence.
+  - "exit code 1" in a line's comment is the exit code expected of that line.
+  - `kvasir serve` is started, awaited at /ready and stopped before the next one, or at the end of the page. curl fails
+    when the status is 400 or more.
 
 usage: doc_test.py --program build/kvasir [--list] [PAGE...]
---list runs nothing, and prints each command with what would be done. Exits 0, or 1 when a command failed.
+--list runs nothing and prints what would be done with each command. Exits with 1 when a command failed.
 """
 import argparse
 import contextlib
@@ -40,12 +43,15 @@ import md_pages  # noqa: E402  pylint: disable=wrong-import-position
 PAGES = ['README.md', 'CONTRIBUTING.md', 'docs', 'models']
 SHELLS = {'sh', 'bash', 'shell', 'console'}
 PROGRAM = {'build/kvasir', 'build/llm', './build/kvasir', 'kvasir'}
-RUN = PROGRAM | {'curl', 'cat', 'cmp', 'diff', 'echo', 'grep', 'head', 'ls', 'mkdir', 'printf', 'python3', 'sed', 'sleep', 'sort',
-                 'tail', 'test', 'time', 'tr', 'wc', 'scripts/site'}
+RUN = PROGRAM | {'curl', 'cat', 'cmp', 'diff', 'echo', 'grep', 'head', 'ls', 'mkdir', 'printf', 'python3', 'sed', 'sleep',
+                 'sort', 'tail', 'test', 'time', 'tr', 'wc'}
 STATE = {'cd', 'export'}     # run again before every later command of the fence
-NOT_RUN = {'./demo', './test', 'apt-get', 'cmake', 'cp', 'ctest', 'docker', 'g++', 'git', 'make', 'pip', 'podman', 'sudo', 'systemctl'}
+KEYWORDS, BEFORE_COMMAND = {'for', 'done', 'fi'}, {'do', 'if', 'then', 'else', 'while', '!'}
+NOT_RUN = {'apt-get', 'cmake', 'cp', 'ctest', 'docker', 'g++', 'git', 'make', 'pip', 'podman', 'sudo', 'systemctl'}
+NOT_RUN_FROM = ('./', 'scripts/', 'bench/', 'tests/')
 NEEDS = {'a file', 'a model file', 'network', 'root', 'a build', 'minutes'}
 MARK = re.compile(r'<!-- needs: (.*?) -->\s*$')
+SERVE = re.compile(r'(\w+=\S*\s+)*(build/|\./build/)?(kvasir|llm)\s+serve\b')
 SECONDS = 60
 
 
@@ -90,7 +96,7 @@ def fences(page):
 
 
 def is_whole(text):
-    """Whether bash would not wait for another line."""
+    """Whether bash would run it without waiting for another line."""
     if text.endswith('\\'):
         return False
     done = subprocess.run(['bash', '-n', '-c', text + '\n'], capture_output=True, check=False)
@@ -124,10 +130,10 @@ def words_of(text):
     first, words = True, []
     try:
         for word in lexer:
-            if word and set(word) <= set(';&|()'):
+            if set(word) <= set(';&|()') or word in BEFORE_COMMAND:
                 first = True
             elif first and not re.match(r'\w+=', word):
-                words.append(word)
+                words += [] if word in KEYWORDS else [word]
                 first = False
     except ValueError:      # an apostrophe of text that is no command
         return [text.split()[0]] if text.split() else []
@@ -135,14 +141,14 @@ def words_of(text):
 
 
 def is_shell(fence):
-    if fence.language:
-        return fence.language in SHELLS
+    if fence.needs or fence.language:
+        return bool(fence.needs) or fence.language in SHELLS
     first = next((words_of(text) for _, text in statements(fence)), [])
-    return bool(first) and (first[0] in RUN | STATE | NOT_RUN or first[0].startswith(('./', 'scripts/', 'bench/', 'tests/')))
+    return bool(first) and (first[0] in RUN | STATE | NOT_RUN or first[0].startswith(NOT_RUN_FROM))
 
 
 def judge(command):
-    """Sets what speaks against running a command of an unmarked fence."""
+    """Sets why a command of an unmarked fence is not run."""
     command.needs = md_pages.own_thing(command.text)
     unknown = [word for word in words_of(command.text) if word not in RUN | STATE]
     if unknown and not command.needs:
@@ -207,13 +213,14 @@ def end_group(process, number):
 class Server:
     """A `kvasir serve` of a page, at a port of its own."""
 
-    def __init__(self, place, text, start):
+    def __init__(self, command, start):
+        self.place, text = command.place(), command.text
         asked = re.search(r'--port[ =](\d+)', text)
-        self.place, self.shown, self.port = place, asked.group(1) if asked else '8080', free_port()
+        self.shown, self.port = asked.group(1) if asked else '8080', free_port()
         text = re.sub(r'\s*&\s*(#.*)?$', '', text)
         text = self.moved(text) if asked else re.sub(r'\bserve\b', f'serve --port {self.port}', text, count=1)
         self.log = tempfile.TemporaryFile()
-        self.process = start('exec ' + text, stdout=self.log, stderr=self.log)
+        self.process = start(f'{command.prelude}exec env {text}', stdout=self.log, stderr=self.log)
 
     def moved(self, text):
         return re.sub(rf'\b{self.shown}\b', str(self.port), text)
@@ -272,14 +279,13 @@ class Page:
 
     def start(self, text, **pipes):
         text = re.sub(r'''(?<![\w.])/tmp\b''', f'{self.folder}/tmp', text)
-        return subprocess.Popen(['bash', '-c', 'set -o pipefail\n' + text], cwd=self.folder, env=environment(self.folder),
-                                stdin=subprocess.DEVNULL, start_new_session=True, **pipes)
+        return subprocess.Popen(['bash', '-c', 'set -o pipefail\n' + text], cwd=self.folder, stdin=subprocess.DEVNULL,
+                                env=environment(self.folder), start_new_session=True, **pipes)
 
     def run(self, command):
-        words = words_of(command.text)
-        if words[0] in PROGRAM and re.match(r'\S+\s+serve\b', command.text) and '--check' not in command.text:
+        if SERVE.match(command.text) and '--check' not in command.text:
             self.stop_server()
-            self.server = Server(command.place(), command.prelude + command.text, self.start)
+            self.server = Server(command, self.start)
             problem = self.server.wait()
             if problem:
                 self.server.process.kill()
@@ -335,6 +341,11 @@ def show(found):
         print(f'{verdict:24} {command.place()}')
 
 
+def summary(counts, failed, seconds):
+    skipped = '; '.join(f'{count} need {what}' for what, count in sorted(counts.items()) if what != 'run')
+    return f'doc_test.py: {counts["run"]} commands run, {failed} failed, {seconds:.0f} s. Not run: {skipped or "none"}'
+
+
 def main():
     a = arguments()
     begin = time.monotonic()
@@ -344,17 +355,15 @@ def main():
         if a.list:
             show(found)
             continue
-        failures += [f'{c.place()}\n    {c.wrong} (try: <!-- needs: WHAT --> before the fence)' for c in found if c.wrong]
+        failures += [f'{c.place()}\n    {c.wrong} (try: <!-- needs: WHAT --> before the fence)'
+                     for c in found if c.wrong]
         counts.update(command.needs for command in found if command.needs)
         to_run = [command for command in found if not command.needs and not command.wrong]
         counts['run'] += len(to_run)
         if to_run:
             failures += run_page(a.program, to_run, a.verbose)
     if not a.list:
-        print('\n'.join(failures))
-        skipped = ', '.join(f'{count} need {what}' for what, count in sorted(counts.items()) if what != 'run')
-        print(f'doc_test.py: {counts["run"]} commands run, {len(failures)} failed; not run: {skipped or "none"} '
-              f'({time.monotonic() - begin:.0f} s)')
+        print(*failures, summary(counts, len(failures), time.monotonic() - begin), sep='\n')
     return 1 if failures else 0
 
 
