@@ -2,8 +2,8 @@
 """Runs the commands of README.md, CONTRIBUTING.md, docs/ and models/ as they are written, and checks that each exits
 with 0.
 
-Folder: each page gets a temporary folder that looks like a built clone (build/kvasir is the given program) and holds the
-files of tests/docs/files. /tmp/ and a server's port are replaced, so that nothing outside of the folder changes.
+Folder: each page gets a temporary folder that looks like a built clone (build/kvasir is the given program) and holds
+the files of tests/docs/files. /tmp/ and a server's port are replaced, so that nothing outside of the folder changes.
 
 Commands: lines of fences tagged sh, bash, shell or console (there, lines after "$ "), and of untagged fences that begin
 with a known command. Rules:
@@ -43,8 +43,8 @@ import md_pages  # noqa: E402  pylint: disable=wrong-import-position
 PAGES = ['README.md', 'CONTRIBUTING.md', 'docs', 'models']
 SHELLS = {'sh', 'bash', 'shell', 'console'}
 PROGRAM = {'build/kvasir', 'build/llm', './build/kvasir', 'kvasir'}
-RUN = PROGRAM | {'curl', 'cat', 'cmp', 'diff', 'echo', 'grep', 'head', 'ls', 'mkdir', 'printf', 'python3', 'sed', 'sleep',
-                 'sort', 'tail', 'test', 'time', 'tr', 'wc'}
+RUN = PROGRAM | {'curl', 'cat', 'cmp', 'diff', 'echo', 'grep', 'head', 'ls', 'mkdir', 'printf', 'python3', 'sed',
+                 'sleep', 'sort', 'tail', 'test', 'time', 'tr', 'wc'}
 STATE = {'cd', 'export'}     # run again before every later command of the fence
 KEYWORDS, BEFORE_COMMAND = {'for', 'done', 'fi'}, {'do', 'if', 'then', 'else', 'while', '!'}
 NOT_RUN = {'apt-get', 'cmake', 'cp', 'ctest', 'docker', 'g++', 'git', 'make', 'pip', 'podman', 'sudo', 'systemctl'}
@@ -130,7 +130,7 @@ def words_of(text):
     first, words = True, []
     try:
         for word in lexer:
-            if set(word) <= set(';&|()') or word in BEFORE_COMMAND:
+            if word and set(word) <= set(';&|()') or word in BEFORE_COMMAND:
                 first = True
             elif first and not re.match(r'\w+=', word):
                 words += [] if word in KEYWORDS else [word]
@@ -342,8 +342,8 @@ def show(found):
 
 
 def summary(counts, failed, seconds):
-    skipped = '; '.join(f'{count} need {what}' for what, count in sorted(counts.items()) if what != 'run')
-    return f'doc_test.py: {counts["run"]} commands run, {failed} failed, {seconds:.0f} s. Not run: {skipped or "none"}'
+    skipped = ', '.join(f'{count} need {what}' for what, count in sorted(counts.items()) if what != 'run')
+    return f'doc_test.py: {counts["run"]} commands run, {failed} failed, {seconds:.0f} s; not run: {skipped or "none"}'
 
 
 def main():
@@ -357,7 +357,7 @@ def main():
             continue
         failures += [f'{c.place()}\n    {c.wrong} (try: <!-- needs: WHAT --> before the fence)'
                      for c in found if c.wrong]
-        counts.update(command.needs for command in found if command.needs)
+        counts.update(command.needs.split(',')[0] for command in found if command.needs)
         to_run = [command for command in found if not command.needs and not command.wrong]
         counts['run'] += len(to_run)
         if to_run:
