@@ -22,12 +22,21 @@ def root():
     return os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
-def tracked(folder, *patterns):
-    """Files that git tracks, or would: nothing built and nothing ignored."""
-    listed = subprocess.run(['git', '-C', folder, 'ls-files', '-z', '--cached', '--others', '--exclude-standard',
-                             '--', *patterns], capture_output=True, check=True)
-    names = [name for name in listed.stdout.decode().split('\0') if name]
-    return sorted({name for name in names if os.path.exists(os.path.join(folder, name))})
+def walked(folder):
+    """Files of a source archive, which has no .git: nothing built."""
+    for at, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if not re.match(r'(\.git|build|build-.*|__pycache__)$', name)]
+        yield from (os.path.relpath(os.path.join(at, name), folder) for name in names)
+
+
+def tracked(folder, *starts):
+    """Files that git tracks, or would: nothing built and nothing ignored. With `starts`, these files and those in these
+    folders."""
+    listed = subprocess.run(['git', '-C', folder, 'ls-files', '-z', '--cached', '--others', '--exclude-standard'],
+                            capture_output=True, check=False)
+    names = listed.stdout.decode().split('\0') if listed.returncode == 0 and listed.stdout else walked(folder)
+    return sorted({name for name in names if name and os.path.exists(os.path.join(folder, name))
+                   and (not starts or any(name == start or name.startswith(start + '/') for start in starts))})
 
 
 def read(path):
