@@ -107,14 +107,18 @@ def anchors(text):
     return found
 
 
-# Names in commands that stand for something of the reader's own: files, and the OWNER/NAME of a model of a hub.
+# Names in commands that stand for something of the reader's own: files, and the OWNER/NAME of a model of a hub. The two
+# programs that build.
 OWN_FILE = re.compile(r'path/to/|\b(?:model|smollm2|a|b|FILE)\.gguf\b|\b(?:TRACE|TOKEN|PREFIX|PATH)\b'
                       r'|\bwiki\.test\.raw\b')
+BUILDS = re.compile(r'(?<!\S)\./(?:demo|test)\b')
 HUB_NAME = re.compile(r'(?<![\w/.])[\w-]+/[A-Z][\w.-]*')
 
 
 def own_thing(command):
-    """What of the reader's own a command needs, 'a file' or 'network', or ''."""
+    """What a command needs beside a built clone: 'a file', 'network', 'a build', or ''."""
+    if BUILDS.search(command):
+        return 'a build'
     if HUB_NAME.search(command):
         return 'network'
     return 'a file' if OWN_FILE.search(command) else ''

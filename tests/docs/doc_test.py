@@ -9,8 +9,8 @@ Commands: lines of fences tagged sh, bash, shell or console (there, lines after 
 with a known command. Rules:
   - `<!-- needs: WHAT -->` on the line before a fence keeps it from being run. WHAT is one or more of: a file, a model
     file, network, root, a build, minutes.
-  - A line that names something of the reader's own (own_thing in scripts/md_pages.py: path/to/model, OWNER/NAME) is not
-    run. A fence in which no line is run must be marked.
+  - A line that names something of the reader's own (own_thing in scripts/md_pages.py: path/to/model, OWNER/NAME; also
+    ./demo and ./test) is not run. A fence in which no line is run must be marked.
   - A command that is not in RUN (cmake, apt-get) must be in a marked fence.
   - "exit code 1" in a line's comment is the exit code expected of that line.
   - `kvasir serve` is started, awaited at /ready and stopped before the next one, or at the end of the page. curl fails
