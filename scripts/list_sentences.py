@@ -1,4 +1,4 @@
-"""Lists sentences of comments and pages that begin in a way a reader may have to read twice: with "Of", "What", "Those",
+"""Lists sentences of comments and pages that begin as a reader may have to read twice: with "Of", "What", "Those",
 "Such", "That which", or "Where ... is". Questions and headings are left out.
 
 A listed sentence is rewritten, or looked at and kept: then it stands in scripts/sentences_kept.txt, one a line, without
