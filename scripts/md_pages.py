@@ -11,7 +11,7 @@ LINK = re.compile(r'!?\[(?:[^\[\]\n]|\n(?!\s*\n)|!?\[[^\[\]]*\](?:\([^()]*\))?)*
                   r'\(([^()\s]+(?:\([^()]*\))?)(?:\s+"[^"]*")?\)')
 DEFINITION = re.compile(r'^\[[^\]]+\]:\s+(\S+)', re.M)
 IMAGE = re.compile(r'!\[[^\]]*\]\(([^()\s]+)\)')
-HTML_LINK = re.compile(r'\b(?:href|src)="([^"]+)"')
+HTML_LINK = re.compile(r'\b(?:href|src|srcset)="([^"\s]+)')
 HTML_ANCHOR = re.compile(r'\b(?:id|name)="([^"]+)"')
 FENCE = re.compile(r'\s*(```+|~~~+)')
 CODE = re.compile(r'(?<!`)(`+)(?!`)(?:[^\n]|\n(?!\s*\n))*?(?<!`)\1(?!`)')

@@ -1,7 +1,7 @@
 """Hooks of mkdocs (mkdocs.yml): the site holds docs/ and the files of the repository that its pages link to.
 
-A linked file outside docs/ becomes a page at tree/PATH: Markdown as it is, other text as code, a folder as a list of its
-files. README.md is the home page when docs/index.md is absent. Links are rewritten to these pages.
+A linked file outside docs/ becomes a page at tree/PATH: Markdown as it is, other text as code, a folder as its README.md
+or a list of its files. README.md is the home page when docs/index.md is absent. Links are rewritten to these pages.
 """
 import json
 import os
@@ -25,12 +25,17 @@ class Tree:
     def __init__(self):
         self.files = md_pages.tracked(ROOT)
         self.pages = {}      # path in the repository (folders too): path in the site
+        self.aliases = {}    # folder: its README.md
         for name in self.files:
             if name.startswith(DOCS) or name in ALWAYS:
                 self.add(name)
 
     def add(self, name):
         """Makes a page of a file or folder, and of what it links to."""
+        readme = f'{name}/README.md'
+        if readme in self.files:
+            self.aliases[name] = readme
+            name = readme
         if name in self.pages:
             return
         self.pages[name] = self.place(name)
@@ -132,6 +137,7 @@ def on_page_markdown(markdown, page, config, files):
         if not target.startswith('/') and not md_pages.is_relative(target):
             return target
         path, anchor = resolved(name, target)
+        path = TREE.aliases.get(path, path)
         if path == name or path not in TREE.pages:
             return target
         return posixpath.relpath(TREE.pages[path], here or '.') + anchor
