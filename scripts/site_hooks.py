@@ -1,11 +1,12 @@
 """Hooks of mkdocs (mkdocs.yml): the site holds docs/ and the files of the repository that its pages link to.
 
-A linked file outside docs/ becomes a page at tree/PATH: Markdown as it is, other text as code, a folder as its README.md
-or a list of its files. README.md is the home page when docs/index.md is absent. Links are rewritten to these pages.
+A linked file outside docs/ becomes a page at tree/PATH: Markdown as it is, other text as code, a folder as its
+README.md or a list of its files. README.md is the home page when docs/index.md is absent. Links are rewritten to these pages.
 """
 import json
 import os
 import posixpath
+import re
 import sys
 
 from mkdocs.structure.files import File
@@ -16,7 +17,7 @@ import md_pages  # noqa: E402  pylint: disable=wrong-import-position
 
 DOCS = 'docs/'
 ALWAYS = ('README.md', 'CHANGELOG.md', 'CONTRIBUTING.md')
-LANGUAGES = {'.h': 'cpp', '.cc': 'cpp', '.py': 'python', '.sh': 'bash', '.json': 'json', '.cmake': 'cmake', '.yml': 'yaml'}
+LANGUAGES = {'.h': 'cpp', '.cc': 'cpp', '.py': 'python', '.sh': 'bash', '.json': 'json', '.cmake': 'cmake'}
 
 
 class Tree:
@@ -142,6 +143,11 @@ def on_page_markdown(markdown, page, config, files):
             return target
         return posixpath.relpath(TREE.pages[path], here or '.') + anchor
     return md_pages.replace_links(markdown, moved)
+
+
+def on_page_content(html, page, config, files):
+    """Marks flags, whose names site.css keeps in one piece."""
+    return re.sub(r'<code>(--?[A-Za-z][\w-]*)</code>', r'<code class="flag">\1</code>', html)
 
 
 def on_post_build(config):
