@@ -1,7 +1,8 @@
 """Hooks of mkdocs (mkdocs.yml): the site holds docs/ and the files of the repository that its pages link to.
 
 A linked file outside docs/ becomes a page at tree/PATH: Markdown as it is, other text as code, a folder as its
-README.md or a list of its files. README.md is the home page when docs/index.md is absent. Links are rewritten to these pages.
+README.md or a list of its files. README.md is the home page when docs/index.md is absent. Links are rewritten to these
+pages.
 """
 import json
 import os
