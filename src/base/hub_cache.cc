@@ -1,4 +1,4 @@
-// Looking at the cache's folders. Nothing is created, and no file of a model is opened.
+// Lookups in the hub cache. Nothing here creates a file, and the only file read is refs/main.
 #include "base/hub_cache.h"
 
 #include <algorithm>
@@ -21,7 +21,7 @@ std::string variable(const char* name) {
   return value == nullptr ? std::string() : value;
 }
 
-// huggingface_hub reads "~/models" so.
+// huggingface_hub expands "~/models" the same way.
 fs::path with_user_folder(const std::string& path) {
   if (path != "~" && !path.starts_with("~/")) return path;
   return fs::path(variable("HOME")) / path.substr(std::min<size_t>(path.size(), 2));

@@ -1,4 +1,4 @@
-// Names of the hub, and the cache's folders: what is refused, which GGUF file a type names, what lies in a snapshot.
+// Tests of hub names and cache lookups: which names are refused, which GGUF file a type selects, what a snapshot holds.
 #include "base/hub_names.h"
 
 #include <gmock/gmock.h>

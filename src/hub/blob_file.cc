@@ -1,4 +1,4 @@
-// Appending writes only: a process that is killed leaves a shorter file, never one with a hole.
+// All writes append, so a killed process leaves a shorter file, never one with a hole.
 #include "hub/blob_file.h"
 
 #include <fcntl.h>
@@ -21,7 +21,7 @@ constexpr size_t kReadBytes = size_t{1} << 20;
 
 fs::path incomplete(const fs::path& blobs, const std::string& sum) { return blobs / (sum + ".incomplete"); }
 
-// A rename reaches the disk with its folder; some file systems cannot sync one.
+// A rename is durable once its folder is synced. Errors are ignored, since some file systems cannot sync a folder.
 void sync_folder(const fs::path& folder) {
   const int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) return;
@@ -55,7 +55,7 @@ Result<BlobFile> BlobFile::open(const fs::path& blobs, const std::string& sum, u
   return file;
 }
 
-// A file that is too long is none of ours; a sum over it could not be right.
+// A file longer than bytes_ cannot have the right checksum, so it is truncated to nothing.
 Result<void> BlobFile::read_found() {
   struct stat info {};
   if (::fstat(fd_, &info) != 0) return fail_errno("stat", path_, errno);

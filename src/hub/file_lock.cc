@@ -1,4 +1,4 @@
-// flock, as Python's filelock takes it.
+// Locks with flock, as Python's filelock does.
 #include "hub/file_lock.h"
 
 #include <fcntl.h>
@@ -22,7 +22,7 @@ bool lock(int fd, int how) {
   return true;
 }
 
-// Whoever had it before may have removed the file: then a lock on it is a lock on nothing.
+// The previous holder may have removed the file. A lock on a removed file excludes nobody.
 bool still_named(int fd, const fs::path& path) {
   struct stat opened {};
   struct stat named {};

@@ -1,4 +1,4 @@
-// nlohmann's JSON, with a check on every field that is used.
+// Parses the listing with nlohmann's JSON and checks every field that is used.
 #include "hub/listing.h"
 
 #include <set>
@@ -28,7 +28,7 @@ const Json* member(const Json& object, const char* name) {
   return found == object.end() || found->is_null() ? nullptr : &*found;
 }
 
-// The size and sum of an entry: in "lfs" for large files, else beside its name.
+// Size and checksum of an entry are in "lfs" for large files, else beside the name.
 Result<RemoteFile> parse_file(const Json& entry, const std::string& where) {
   const Json* const name = member(entry, "rfilename");
   if (name == nullptr || !name->is_string()) return odd("has a file without a name", where);

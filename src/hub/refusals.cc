@@ -1,4 +1,4 @@
-// The hub's headers X-Error-Code and X-Error-Message, its JSON {"error": ...}, and the numbers of HTTP.
+// Reads the hub's headers X-Error-Code and X-Error-Message, its JSON {"error": ...} and the HTTP status.
 #include "hub/refusals.h"
 
 #include <fmt/format.h>
