@@ -1,4 +1,4 @@
-// Parts of answers, as they come.
+// The public AnswerParser, which returns the parts of an answer as its text arrives, and the list of parts.
 #include <algorithm>
 
 #include "chat/answer_reader.h"
