@@ -1,4 +1,4 @@
-// Every field of a request, and reading them in order.
+// The table of request fields, their readers, and the loop that reads them in order.
 #include "serve/api/fields.h"
 
 #include <algorithm>
@@ -41,7 +41,7 @@ Read into(std::function<void(Call*, std::string)> put) {
 
 Result<void> not_supported(const std::string& what) { return fail(Error::unsupported, what); }
 
-// A field that asks for what this server does not do, unless its value is `harmless`.
+// Reads a field that is not supported, except with a value that is `harmless`.
 Read only(std::function<bool(const Json&)> harmless, const char* what) {
   return [harmless, what](const Json& value, Call* call) -> Result<void> {
     (void)call;
@@ -58,7 +58,7 @@ Result<void> read_max_tokens(const Json& value, Call* call) {
   return {};
 }
 
-// A string, an array of strings, an array of ids, or an array of those.
+// Reads a string, an array of strings, an array of ids, or an array of arrays of ids.
 Result<void> read_prompts(const Json& value, Call* call) {
   constexpr size_t kMost = 2048;
   if (value.is_string()) {
@@ -86,7 +86,7 @@ Result<void> read_prompts(const Json& value, Call* call) {
   return {};
 }
 
-// What the template is told elsewhere stays what it is.
+// Variables of the template that have their own fields are refused.
 Result<void> read_template_values(const Json& value, Call* call) {
   if (!value.is_object()) return fail(Error::bad_argument, shown(value) + " is no object", {}, "{}");
   for (const char* name : {"messages", "tools", "add_generation_prompt", "continue_final_message"})
@@ -103,7 +103,7 @@ Result<void> read_messages(const Json& value, Call* call) {
   return {};
 }
 
-// One function of "tools". Null: a tool that is none, which is left out.
+// Reads one entry of "tools". Returns null for a tool that is not a function, which is left out.
 Result<Json> function_of(const Json& tool, size_t index, Call* call) {
   const std::string where = fmt::format("tools[{}]", index);
   if (!tool.is_object() || !tool.contains("type"))
@@ -212,7 +212,7 @@ std::string range_of(const SamplerParam& p) {
   return fmt::format("{} {:.16g}..{:.16g}", p.whole ? "integer" : "number", p.least, p.greatest);
 }
 
-// Without the names of the API: "SamplingParams::top_p" is the field top_p.
+// Removes the scope of parameters: "SamplingParams::top_p" becomes the field "top_p".
 std::string plain(std::string_view summary) {
   constexpr std::string_view kScope = "SamplingParams::";
   std::string text(summary);
@@ -412,7 +412,7 @@ Result<void> check_required(const Call& call) {
   return {};
 }
 
-// Fields that only together say what is meant.
+// Checks and combines fields that depend on each other.
 Result<void> settle(Call* call) {
   KVASIR_CHECK(check_required(*call));
   if (call->logprobs) call->request.options.logprobs = call->top_logprobs;

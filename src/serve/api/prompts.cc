@@ -1,4 +1,4 @@
-// Messages and texts to ids.
+// Renders messages and tokenizes prompts.
 #include "serve/api/prompts.h"
 
 #include <fmt/format.h>
@@ -10,7 +10,7 @@ namespace {
 
 std::string at(size_t message) { return fmt::format("messages[{}]", message); }
 
-// A string, or parts of which all are texts.
+// Reads the content of a message: a string, or parts that are all texts.
 Result<std::string> content_of(const Json& message, const std::string& where) {
   const auto content = message.find("content");
   if (content == message.end() || content->is_null()) return std::string();
@@ -69,7 +69,7 @@ Result<std::string> render_plain(const Json& messages, bool add_turn, bool goes_
   for (const Turn& turn : turns) {
     if (!text.empty()) text += '\n';
     if (turn.role == "user") text += "User: ";
-    // An answer begins with the space that follows the colon, whether or not its client kept it.
+    // Exactly one space follows the colon, whether or not the client kept the one that the model generated.
     if (turn.role == "assistant") text += turn.content.starts_with(' ') ? "Assistant:" : "Assistant: ";
     text += turn.content;
   }
@@ -95,7 +95,7 @@ AnswerOptions answer_options(const Call& call) {
   return options;
 }
 
-// Variables that the template does not know change nothing.
+// Lists variables that the template does not read as ignored.
 void note_unread(Call* call, const ChatFormat& format) {
   if (!call->template_values.is_object() || format.chat_template == nullptr) return;
   for (const auto& [name, value] : call->template_values.items())

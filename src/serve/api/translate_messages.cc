@@ -1,4 +1,4 @@
-// Anthropic's Messages. Source: docs.anthropic.com/en/api/messages.
+// Translates requests of Anthropic's Messages. Source: docs.anthropic.com/en/api/messages.
 #include <array>
 
 #include <fmt/format.h>
@@ -19,7 +19,7 @@ tl::unexpected<Error> no_place(const Json& block, const std::string& where) {
               where, "text");
 }
 
-// A string, or blocks of text.
+// Reads a string, or blocks of text.
 Result<std::string> text_of(const Json& value, const std::string& where) {
   if (value.is_null()) return std::string();
   if (value.is_string()) return value.get<std::string>();
@@ -35,7 +35,7 @@ Result<std::string> text_of(const Json& value, const std::string& where) {
   return text;
 }
 
-// A client's line that changes with each request would part every prompt from what is kept, at its first token.
+// Some clients send this line, which changes with each request, so no prompt would share a prefix with the cache.
 constexpr std::string_view kBilling = "x-anthropic-billing-header";
 
 Result<void> add_system(const Json& value, Translated* out) {
@@ -55,7 +55,7 @@ Result<void> add_system(const Json& value, Translated* out) {
   return {};
 }
 
-// The parts of a user's message, in their order: results of tools are messages of their own.
+// Adds the parts of a user's message in order. Tool results become separate messages.
 Result<void> add_user(const Json& content, const std::string& where, Json* messages) {
   std::string text;
   bool has_text = false;
@@ -135,7 +135,7 @@ Result<void> add_messages(const Json& body, Translated* out) {
       messages.push_back({{"role", "system"}, {"content", text}});
     }
   }
-  // The beginning of an answer that is to go on.
+  // A last message of the assistant is the beginning of an answer, which is continued.
   const Json& last = messages.back();
   if (last["role"] == "assistant" && !last.contains("tool_calls")) out->body["continue_final_message"] = true;
   return {};
@@ -167,7 +167,7 @@ Result<void> add_tools(const Json& body, Translated* out) {
   return {};
 }
 
-// Fields whose names or forms differ.
+// Translates fields whose names or forms differ.
 Result<void> add_options(const Json& body, bool counts, Translated* out) {
   if (body.contains("max_tokens"))
     out->body["max_tokens"] = body["max_tokens"];

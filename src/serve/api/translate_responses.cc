@@ -1,4 +1,5 @@
-// OpenAI's Responses, of which nothing is stored. Source: platform.openai.com/docs/api-reference/responses.
+// Translates requests of OpenAI's Responses; nothing is stored. Source:
+// platform.openai.com/docs/api-reference/responses.
 #include <array>
 
 #include <fmt/format.h>
@@ -14,7 +15,7 @@ std::string word(const Json& object, const char* name) {
   return value.is_string() ? value.get<std::string>() : std::string();
 }
 
-// A string, or parts that are texts.
+// Reads a string, or parts that are texts.
 Result<std::string> text_of(const Json& value, const std::string& where) {
   if (value.is_string()) return value.get<std::string>();
   if (!value.is_array()) return fail(Error::bad_argument, shown(value) + " is no text", where, "a string or parts");
@@ -32,7 +33,7 @@ Result<std::string> text_of(const Json& value, const std::string& where) {
   return text;
 }
 
-/// Items become messages; those of one answer become one message.
+/// Converts items to messages. Consecutive items of one answer become one message.
 class Items {
  public:
   explicit Items(Json* messages) : messages_(messages) {}
@@ -81,7 +82,7 @@ class Items {
     return {};
   }
 
-  // The message of the answer that the last item was of, or a new one.
+  // Returns the assistant's message that the last item belongs to, or a new one.
   Json& answer(bool calls) {
     if (!is_answer_) messages_->push_back({{"role", "assistant"}, {"content", ""}});
     is_answer_ = true;
@@ -130,7 +131,7 @@ Result<void> add_tools(const Json& body, Translated* out) {
   return {};
 }
 
-// What needs answers that were stored, or work that goes on without its client.
+// Refuses fields that need stored answers or work without a connected client.
 Result<void> check_state(const Json& body) {
   for (const char* name : {"previous_response_id", "conversation", "prompt"})
     if (const Json value = body.value(name, Json()); !value.is_null() && value != "")

@@ -1,4 +1,4 @@
-// Requests of other APIs as chat completions have them.
+// Tests the translation of other APIs' requests into chat completions.
 #include "serve/api/translate.h"
 
 #include <gmock/gmock.h>
