@@ -1,4 +1,4 @@
-// The file of keys, and comparing them.
+// Reads the file of keys, and compares keys.
 #include "serve/keys.h"
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 namespace kvasir::serve {
 namespace {
 
-// The time depends on the length of what was sent alone.
+// The time depends only on the length of the key that was sent.
 bool equal_in_constant_time(std::string_view sent, std::string_view key) {
   unsigned different = sent.size() == key.size() ? 0 : 1;
   for (size_t i = 0; i < sent.size(); ++i)

@@ -1,4 +1,4 @@
-// Counters over prometheus-cpp's core. The scheduler counts for itself; a scrape takes what is new.
+// Metrics on top of prometheus-cpp's core. The scheduler keeps its own counts; a scrape adds their increase.
 #include "serve/metrics.h"
 
 #include <functional>
@@ -21,10 +21,10 @@ using Buckets = Histogram::BucketBoundaries;
 const Buckets kRequestSeconds{0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300};
 const Buckets kTokenSeconds{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.25, 0.5, 1, 2.5};
 
-// A value of the scheduler, under its name and perhaps vLLM's.
+// A value of the scheduler, with its name and vLLM's.
 struct Value {
   const char* name;
-  const char* vllm;  // "" where it has none
+  const char* vllm;  // "" if vLLM has no such metric
   const char* help;
   std::function<double(const SchedulerStats&)> of;
 };
@@ -81,7 +81,7 @@ struct Metrics::Impl {
   std::vector<std::pair<Histograms*, const Buckets*>> first, between, request;
   prometheus::Family<prometheus::Counter>* requests;
   prometheus::Gauge* connections;
-  std::map<std::pair<std::string, std::string>, double> last;  // of counters, by name and model
+  std::map<std::pair<std::string, std::string>, double> last;  // last value of counters, by name and model
 
   explicit Impl(bool vllm_names) : vllm(vllm_names) {
     add(&first, "kvasir_first_token_seconds", "vllm:time_to_first_token_seconds", "To the first token",
@@ -112,7 +112,7 @@ struct Metrics::Impl {
     return names;
   }
 
-  // A scheduler that was made anew counts from 0.
+  // A value below the last one comes from a new scheduler, which counts from 0.
   double increase(const std::string& name, const std::string& model, double value) {
     const double before = std::exchange(last[{name, model}], value);
     return value >= before ? value - before : value;

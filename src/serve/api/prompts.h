@@ -29,7 +29,7 @@ struct ChatFormat {
 
 /// Renders a call's messages. Errors: those of render_plain(); those of the template, with where = "messages".
 Result<ChatText> render_talk(const Call& call, const ChatFormat& format, std::vector<std::string>* stops);
-/// Tokenizes a rendered conversation. Adds no BOS token if a template rendered it, since the template writes its own.
+/// Tokenizes a rendered conversation. If a template rendered it, adds no BOS token, since the template writes it.
 Result<std::vector<int>> talk_ids(const ChatText& text, const ChatFormat& format, const Tokenizer& tokenizer);
 
 /// Returns the ids of every prompt of the call, and adds the format's stops to the call. Errors: those of render_talk()
