@@ -161,7 +161,8 @@ Result<void> add_tools(const Json& body, Translated* out) {
   if (choice.is_null()) return {};
   const std::string type = type_of(choice);
   if (type == "any" || type == "tool")
-    return fail(Error::unsupported, "only auto and none: answers are not constrained yet", "tool_choice");
+    return fail(Error::unsupported, "only auto and none are supported: constrained answers are not supported yet",
+                "tool_choice");
   out->body["tool_choice"] = type;
   if (choice.value("disable_parallel_tool_use", Json()) == true) out->body["parallel_tool_calls"] = false;
   return {};
