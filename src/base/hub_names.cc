@@ -98,8 +98,9 @@ Result<std::vector<std::string>> all_parts(const GgufParts& group, const std::st
   const bool whole = static_cast<int>(out.size()) == group.all && group.found.begin()->first == 1 &&
                      group.found.rbegin()->first == group.all;
   if (whole) return out;
-  return fail(Error::not_found, fmt::format("{} of the {} parts of {} are there", out.size(), group.all, out.front()),
-              where, "all parts, or another type");
+  return fail(Error::not_found,
+              fmt::format("only {} of the {} parts of {} are there", out.size(), group.all, out.front()), where,
+              "all parts, or another type");
 }
 
 }  // namespace
@@ -149,10 +150,11 @@ Result<std::vector<std::string>> choose_gguf(std::span<const std::string> files,
   }
   if (std::ranges::find(files, what) != files.end()) return std::vector<std::string>{what};
   if (fit.size() == 1) return all_parts(*fit.front(), where);
-  if (all.empty()) return fail(Error::not_found, "no GGUF file is in it", where, "another repository");
+  if (all.empty()) return fail(Error::not_found, "it has no GGUF file", where, "another repository");
   if (fit.empty())
-    return fail(Error::not_found, fmt::format("no file and no type {}; GGUF files: {}", in_quotes(what), listed(all)),
-                where, "one of these after the colon");
+    return fail(Error::not_found,
+                fmt::format("no file and no type {} in it; its GGUF files: {}", in_quotes(what), listed(all)), where,
+                "one of these after the colon");
   return fail(Error::bad_argument, fmt::format("{} GGUF files fit: {}", fit.size(), listed(fit)), where,
               "OWNER/NAME:TYPE, or OWNER/NAME:FILE");
 }

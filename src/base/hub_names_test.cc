@@ -83,9 +83,9 @@ TEST(HubCache, WhatIsNotWholeIsNotThere) {
   fs::create_directories(repo / "refs");
   put(snapshot / "config.json", "{}");
   put(snapshot / "model.safetensors", "x");
-  EXPECT_THAT(message_of(found("a/b")), HasSubstr("not been pulled to the end"));
+  EXPECT_THAT(message_of(found("a/b")), HasSubstr("its pull is not complete"));
   put(repo / "refs" / "main", "../" + commit);
-  EXPECT_THAT(message_of(found("a/b")), HasSubstr("names no commit"));
+  EXPECT_THAT(message_of(found("a/b")), HasSubstr("does not contain a commit"));
   put(repo / "refs" / "main", commit + "\n");
   ASSERT_TRUE(found("a/b")) << message_of(found("a/b"));
   EXPECT_EQ(*found("a/b"), snapshot);

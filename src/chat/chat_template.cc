@@ -62,11 +62,11 @@ Result<void> cut_after_last(const Json& talk, ChatText* text) {
   const Json& messages = talk["messages"];
   const Json content = messages.is_array() && !messages.empty() ? messages.back().value("content", Json()) : Json();
   if (!content.is_string())
-    return fail(Error::bad_argument, "the last message has no text to go on with", "continue_final_message");
+    return fail(Error::bad_argument, "the last message has no text to continue", "continue_final_message");
   const std::string& last = content.get_ref<const std::string&>();
   const size_t at = text->text.rfind(trimmed(last, true));
   if (at == std::string::npos)
-    return fail(Error::unsupported, "the template does not write the last message as it is", "continue_final_message");
+    return fail(Error::unsupported, "the template changes the text of the last message", "continue_final_message");
   const std::string_view whole = trimmed(last, false);
   const bool is_kept = text->text.compare(at, whole.size(), whole) == 0;
   text->text.resize(at + (is_kept ? whole.size() : trimmed(last, true).size()));
@@ -157,7 +157,7 @@ Result<std::shared_ptr<const ChatTemplate>> ChatTemplate::of_model(const std::st
 Result<ChatText> ChatTemplate::render(std::string_view talk, const ChatOptions& options) const {
   Json context = impl_->variables;
   Json given = Json::parse(talk, nullptr, false);
-  if (!given.is_object()) return fail(Error::bad_argument, "a talk is a JSON object", "talk", R"({"messages": [...]})");
+  if (!given.is_object()) return fail(Error::bad_argument, "it is not a JSON object", "talk", R"({"messages": [...]})");
   for (auto& [name, value] : given.items()) context[name] = std::move(value);
   const auto tools = context.find("tools");
   const bool has_tools = tools != context.end() && tools->is_array() && !tools->empty();

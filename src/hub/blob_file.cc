@@ -77,12 +77,12 @@ Result<void> BlobFile::read_found() {
 
 Result<void> BlobFile::append(std::string_view bytes) {
   if (bytes.size() > bytes_ - size_)
-    return fail(Error::damaged, fmt::format("more than the announced {} bytes came", bytes_), path_.string());
+    return fail(Error::damaged, fmt::format("received more than the announced {} bytes", bytes_), path_.string());
   while (!bytes.empty()) {
     const ssize_t put = ::write(fd_, bytes.data(), bytes.size());
     if (put < 0 && errno == EINTR) continue;
     if (put < 0)
-      return fail_errno("write", path_, errno, "more room; what has come is kept, and the next pull goes on");
+      return fail_errno("write", path_, errno, "more disk space; what was received is kept, and the next pull resumes");
     const auto done = static_cast<size_t>(put);
     digest_.add(std::as_bytes(std::span(bytes.data(), done)));
     size_ += done;
@@ -95,7 +95,7 @@ Result<void> BlobFile::commit() {
   const fs::path blob = path_.parent_path() / sum_;
   if (const std::string sum = digest_.finish(); sum != sum_) {
     ::unlink(path_.c_str());
-    return fail(Error::damaged, fmt::format("the bytes that came have the sum {}, and not the announced one", sum),
+    return fail(Error::damaged, fmt::format("the received bytes have the checksum {}, not the announced one", sum),
                 blob.string(), "pull again, or another endpoint");
   }
   if (::fsync(fd_) != 0) return fail_errno("flush", path_, errno);

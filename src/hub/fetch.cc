@@ -74,20 +74,22 @@ Result<void> Fetch::start(Piece& piece) {
 Result<void> Fetch::begin(Piece& piece, const Answer& answer) {
   const std::string commit = answer.header("x-repo-commit");
   if (!commit.empty() && commit != source_.commit)
-    return fail(Error::damaged, fmt::format("the hub gives commit {}, and said {}", in_quotes(commit), source_.commit),
+    return fail(Error::damaged,
+                fmt::format("the hub answers with commit {}, but listed {}", in_quotes(commit), source_.commit),
                 source_.name, "pull again");
   std::string sum = answer.header("x-linked-etag");
   std::erase(sum, '"');
   if (!sum.empty() && sum != source_.sum)
-    return fail(Error::damaged, fmt::format("the hub gives the sum {}, and listed {}", in_quotes(sum), source_.sum),
+    return fail(Error::damaged,
+                fmt::format("the hub answers with checksum {}, but listed {}", in_quotes(sum), source_.sum),
                 source_.name, "pull again");
   if (answer.status == 206) {
     const std::string told = answer.header("content-range");
     const auto& [from, to] = *piece.exchange.range;
     if (!is_range(told, from, to, file_.bytes()))
       return fail(Error::damaged,
-                  fmt::format("asked for bytes {}-{} of {}, the server gives {}", from, to - 1, file_.bytes(),
-                              told.empty() ? "no range" : in_quotes(told)),
+                  fmt::format("requested bytes {}-{} of {}, but the server answers with {}", from, to - 1,
+                              file_.bytes(), told.empty() ? "no range" : in_quotes(told)),
                   source_.name, "pull again, or another endpoint");
     takes_ranges_ = true;
     direct_ = piece.exchange.url;
@@ -96,12 +98,13 @@ Result<void> Fetch::begin(Piece& piece, const Answer& answer) {
   }
   const std::string length = answer.header("content-length");
   if (answer.status != 200 || pieces_.size() != 1)
-    return fail(Error::damaged, fmt::format("asked for a range, the server answers {}", answer.status), source_.name,
-                "another endpoint");
+    return fail(Error::damaged, fmt::format("requested a range, but the server answers with status {}", answer.status),
+                source_.name, "another endpoint");
   if (!length.empty() && length != std::to_string(file_.bytes()))
-    return fail(Error::damaged,
-                fmt::format("announced with {} bytes, the server gives {}", file_.bytes(), in_quotes(length)),
-                source_.name, "pull again, or another endpoint");
+    return fail(
+        Error::damaged,
+        fmt::format("announced with {} bytes, but the server answers with {}", file_.bytes(), in_quotes(length)),
+        source_.name, "pull again, or another endpoint");
   piece.skip = piece.begin + piece.got;
   piece.end = planned_ = file_.bytes();
   return {};
@@ -112,7 +115,7 @@ Result<void> Fetch::take(Piece& piece, std::string_view bytes) {
   piece.skip -= skipped;
   bytes.remove_prefix(skipped);
   if (bytes.size() > piece.end - piece.begin - piece.got)
-    return fail(Error::damaged, fmt::format("more than the announced {} bytes came", file_.bytes()), source_.name,
+    return fail(Error::damaged, fmt::format("received more than the announced {} bytes", file_.bytes()), source_.name,
                 "another endpoint");
   piece.got += bytes.size();
   came_ += bytes.size();
@@ -139,7 +142,8 @@ Result<void> Fetch::finish(Piece& piece) {
   if (!failure && whole) return {};
   if (!failure)
     failure = Failure{
-        {Error::io, fmt::format("the server ended it after {} of {} bytes", piece.begin + piece.got, file_.bytes()),
+        {Error::io,
+         fmt::format("the server closed the connection after {} of {} bytes", piece.begin + piece.got, file_.bytes()),
          source_.name, "pull again"},
         true,
         {}};

@@ -54,7 +54,7 @@ Result<FileLock> FileLock::try_take(const fs::path& path, Mode mode) {
     if (fd < 0) return fail_errno("create", path, errno);
     FileLock out(fd);
     if (!lock(fd, (mode == Mode::shared ? LOCK_SH : LOCK_EX) | LOCK_NB)) {
-      if (errno == EWOULDBLOCK) return fail(Error::busy, "another process has it locked", path.string(), "later");
+      if (errno == EWOULDBLOCK) return fail(Error::busy, "another process holds this lock", path.string(), "later");
       return fail_errno("lock", path, errno);
     }
     if (still_named(fd, path)) return out;

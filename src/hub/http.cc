@@ -60,7 +60,7 @@ std::string file_of_authorities() {
 // A line break in the token would start another header.
 Result<void> check_token(const std::string& token) {
   if (std::ranges::all_of(token, [](char c) { return c > 0x20 && c < 0x7f; })) return {};
-  return fail(Error::bad_argument, "it holds a space, a control character or a letter that no token has", "HF_TOKEN",
+  return fail(Error::bad_argument, "it contains a space, a control character or a character outside ASCII", "HF_TOKEN",
               "a token of the hub, hf_...");
 }
 
@@ -84,7 +84,7 @@ Result<Origin> origin_of(const CurlLibrary& curl, const std::string& url, const 
   curl.url_free(parsed);
   if (good && !user && !origin.host.empty() && (origin.scheme == "https" || origin.scheme == "http")) return origin;
   return fail(Error::bad_argument,
-              fmt::format("{} is no address of a server{}", in_quotes(url), user ? ", a user's name is in it" : ""),
+              fmt::format("{} is not the URL of a server{}", in_quotes(url), user ? ": it contains a user name" : ""),
               where, "https://HOST");
 }
 
@@ -286,7 +286,7 @@ Result<bool> Client::redirect(Exchange& exchange) {
   const char* target = nullptr;
   curl_->easy_info(exchange.easy_, CURLINFO_REDIRECT_URL, &target);
   const std::string from = exchange.url, name = shown_url(from), to = target == nullptr ? "" : target;
-  if (to.empty()) return fail(Error::damaged, "a redirect that leads nowhere", name);
+  if (to.empty()) return fail(Error::damaged, "a redirect without a target", name);
   if (++exchange.hops_ > kMostHops) return fail(Error::damaged, fmt::format("more than {} redirects", kMostHops), name);
   KVASIR_TRY(const Origin was, origin_of(*curl_, from, name));
   KVASIR_TRY(const Origin is, origin_of(*curl_, to, name + ": a redirect"));
@@ -342,7 +342,7 @@ Result<std::string> Client::get(const std::string& url, size_t most, Answer* ans
     exchange.head_only = head_only;
     exchange.on_bytes = [&](std::string_view bytes) -> Result<void> {
       if (bytes.size() > most - body.size())
-        return fail(Error::damaged, fmt::format("an answer of more than {} bytes", most), shown_url(url));
+        return fail(Error::damaged, fmt::format("the answer has more than {} bytes", most), shown_url(url));
       body += bytes;
       return {};
     };

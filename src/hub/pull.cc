@@ -110,7 +110,7 @@ Result<void> Pull::complete(RemoteFile& file) {
   if (!file.bytes && good) file.bytes = bytes;
   if (file.sum.empty()) file.sum = sum;
   if (file.bytes && is_sum(file.sum)) return {};
-  return fail(Error::unsupported, "the hub tells no size, or no sum that its bytes could be checked by", file.name,
+  return fail(Error::unsupported, "the hub reports no size, or no checksum to verify its bytes", file.name,
               "another endpoint");
 }
 
@@ -124,7 +124,7 @@ Result<void> Pull::check_room() const {
   if (ec) return fail_errno("create", blobs_, ec.value());
   const fs::space_info space = fs::space(blobs_, ec);
   if (ec || needed <= space.available) return {};
-  return fail(Error::no_room, fmt::format("{} bytes are to come, {} are free", needed, space.available),
+  return fail(Error::no_room, fmt::format("{} bytes are needed, {} are free", needed, space.available),
               options_.cache.string(), "kvasir rm OWNER/NAME, or another folder in HF_HUB_CACHE");
 }
 
@@ -186,7 +186,7 @@ Result<Pulled> Pull::run() {
 Result<Pulled> pull(const PullOptions& options) {
   const auto wanted = parse_wanted(options.model);
   if (!wanted)
-    return fail(Error::bad_argument, fmt::format("{} is no name of the hub", in_quotes(options.model)),
+    return fail(Error::bad_argument, fmt::format("{} is not a name of the hub", in_quotes(options.model)),
                 "PullOptions::model", "OWNER/NAME, OWNER/NAME:Q4_K_M or OWNER/NAME:FILE");
   KVASIR_TRY(const auto client, Client::open(connection_of(options)));
   return Pull(options, *wanted, *client).run();

@@ -118,13 +118,13 @@ Result<uint64_t> remove_model(const fs::path& cache, const RepoName& repo) {
   const fs::path folder = cache / folder_name(repo);
   std::error_code ec;
   if (fs::is_symlink(fs::symlink_status(folder, ec)))
-    return fail(Error::bad_argument, "a link to another folder", folder.string(), "remove both by hand");
+    return fail(Error::bad_argument, "it is a link to another folder", folder.string(), "remove both by hand");
   if (!fs::is_directory(folder, ec))
     return fail(Error::not_found, fmt::format("has not been pulled into {}", cache.string()), repo.text(),
                 "kvasir list");
   const auto lock = FileLock::try_take(repo_lock(cache, repo), FileLock::Mode::alone);
   if (!lock && lock.error().kind == Error::busy)
-    return fail(Error::busy, "a pull of it is under way", repo.text(), "again when it has ended");
+    return fail(Error::busy, "a pull of it is under way", repo.text(), "try again when it has ended");
   if (!lock) return tl::unexpected(lock.error());
   Stored counted;
   count_blobs(folder / "blobs", counted);

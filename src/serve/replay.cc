@@ -65,7 +65,7 @@ Result<void> complete(const Json& entry, const std::string& url, Served* served)
   const Json* meta = member(entry, "meta");
   if (served->vocab == 0 && meta != nullptr) served->vocab = count_in(*meta, "n_vocab").value_or(0);
   if (served->vocab > 0) return {};
-  return fail(Error::bad_argument, fmt::format("the server does not tell how many token ids '{}' has", served->model),
+  return fail(Error::bad_argument, fmt::format("the server does not report how many token ids '{}' has", served->model),
               url, "ReplayOptions::vocab");
 }
 

@@ -126,7 +126,8 @@ void Service::handle(const std::shared_ptr<Exchange>& exchange) {
     return answer(asked, ApiError{.status = 404, .code = "unknown_url", .message = "nothing is at this path"});
   if (found == nullptr) {
     asked.headers.emplace_back("Allow", allowed);
-    return answer(asked, ApiError{.status = 405, .code = "method_not_allowed", .message = "it takes " + allowed});
+    return answer(asked,
+                  ApiError{.status = 405, .code = "method_not_allowed", .message = "the method must be " + allowed});
   }
   (this->*found->route)(asked);
 }
@@ -143,7 +144,8 @@ std::optional<ApiError> Service::refused(const HttpRequest& request, bool open, 
     return ApiError{.status = 403, .code = "forbidden_host", .message = "this server answers to local names only"};
   const std::string origin = header(request, "origin");
   if (!origin.empty() && !may_ask(origin))
-    return ApiError{.status = 403, .code = "forbidden_origin", .message = "pages of this origin may not ask"};
+    return ApiError{
+        .status = 403, .code = "forbidden_origin", .message = "requests from pages of this origin are not allowed"};
   *caller = o_.keys.find(open && o_.keys.required() ? std::string() : sent_key(request));
   if (*caller == nullptr && !open)
     return ApiError{.status = 401, .code = "invalid_api_key", .message = "the API key is missing or not known"};

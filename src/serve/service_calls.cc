@@ -52,7 +52,7 @@ Result<Call> read_call_of(Dialect dialect, Kind kind, const Json& body, const Sa
   call.dialect = dialect;
   call.echo = std::move(chat.echo);
   call.ignored.insert(call.ignored.end(), chat.ignored.begin(), chat.ignored.end());
-  if (call.request.choices > 1) return fail(Error::unsupported, "an answer has one choice here", "n", "1");
+  if (call.request.choices > 1) return fail(Error::unsupported, "this API has one choice per answer", "n", "1");
   return call;
 }
 
@@ -156,8 +156,9 @@ Service::Loaded* Service::model_of(const Json& body, std::optional<ApiError>* er
 void Service::with_body(const Asked& asked,
                         std::function<void(Loaded&, std::shared_ptr<Host>, std::shared_ptr<const Json>)> then) {
   if (!takes_type(asked.exchange->request()))
-    return answer(asked,
-                  ApiError{.status = 415, .code = "unsupported_media_type", .message = "it takes application/json"});
+    return answer(
+        asked,
+        ApiError{.status = 415, .code = "unsupported_media_type", .message = "the body must be application/json"});
   // The worker's task moves all it holds into the next one, so that the server's thread releases the exchange.
   worker_.post([this, asked = Asked(asked), then = std::move(then)]() mutable {
     auto body = std::make_shared<Result<Json>>(parse_json(asked.exchange->request().body));
@@ -177,13 +178,15 @@ void Service::with_body(const Asked& asked,
 
 void Service::call(const Asked& asked, Kind kind) {
   if (draining_)
-    return answer(asked,
-                  ApiError{.status = 503, .code = "draining", .message = "this server ends", .retry_after_s = 5});
+    return answer(
+        asked,
+        ApiError{.status = 503, .code = "draining", .message = "this server is shutting down", .retry_after_s = 5});
   if (asked.caller->most > 0 && asked.caller->running >= asked.caller->most)
-    return answer(asked, ApiError{.status = 429,
-                                  .code = "too_many_requests",
-                                  .message = fmt::format("{} requests of this key run", asked.caller->running),
-                                  .retry_after_s = 1});
+    return answer(asked,
+                  ApiError{.status = 429,
+                           .code = "too_many_requests",
+                           .message = fmt::format("{} requests of this key are running already", asked.caller->running),
+                           .retry_after_s = 1});
   Asked counted = asked;
   ++asked.caller->running;
   counted.place = std::shared_ptr<void>(nullptr, [caller = asked.caller](void*) { --caller->running; });

@@ -29,7 +29,7 @@ Result<ChatText> talk_text(const Json& body, const Host& host) {
 
 // /apply-template of llama-server: renders messages to the text of their prompt.
 Result<Json> prompt_json(const Json& body, const Host& host) {
-  if (!body.is_object()) return fail(Error::bad_argument, "the body is no JSON object", "body");
+  if (!body.is_object()) return fail(Error::bad_argument, "the body is not a JSON object", "body");
   KVASIR_TRY(const ChatText text, talk_text(body, host));
   Json data = Json::array();
   for (const TextSpan& span : text.data) data.push_back({span.begin, span.end});
@@ -39,7 +39,7 @@ Result<Json> prompt_json(const Json& body, const Host& host) {
 // /tokenize with the names of llama-server (content, add_special, with_pieces) or of vLLM (prompt or messages,
 // add_special_tokens, return_token_strs).
 Result<Json> tokens_json(const Json& body, const Host& host) {
-  if (!body.is_object()) return fail(Error::bad_argument, "the body is no JSON object", "body");
+  if (!body.is_object()) return fail(Error::bad_argument, "the body is not a JSON object", "body");
   const auto& tokenizer = host.model().tokenizer();
   if (tokenizer == nullptr) return fail(Error::unsupported, "this model came without a tokenizer", "content");
   std::vector<int> ids;
@@ -77,7 +77,7 @@ Result<Json> count_json(const Json& body, const Host& host) {
 }
 
 Result<Json> text_json(const Json& body, const Host& host) {
-  if (!body.is_object()) return fail(Error::bad_argument, "the body is no JSON object", "body");
+  if (!body.is_object()) return fail(Error::bad_argument, "the body is not a JSON object", "body");
   const auto& tokenizer = host.model().tokenizer();
   if (tokenizer == nullptr) return fail(Error::unsupported, "this model came without a tokenizer", "tokens");
   const auto ids = as_ids(body.value("tokens", Json()));
@@ -196,14 +196,17 @@ void Service::scheduler(const Asked& asked) {
 void Service::health(const Asked& asked) {
   for (const Loaded& model : models_)
     if (model.host != nullptr && !model.host->is_alive(now_seconds(), kStuck))
-      return answer(asked, ApiError{.status = 503, .code = "stuck", .message = "work waits and no pass ends"});
+      return answer(asked, ApiError{.status = 503,
+                                    .code = "stuck",
+                                    .message = "requests are pending, and no forward pass has ended for a minute"});
   answer(asked, Json{{"status", "ok"}});
 }
 
 void Service::ready(const Asked& asked) {
   if (draining_)
-    return answer(asked,
-                  ApiError{.status = 503, .code = "draining", .message = "this server ends", .retry_after_s = 5});
+    return answer(
+        asked,
+        ApiError{.status = 503, .code = "draining", .message = "this server is shutting down", .retry_after_s = 5});
   answer(asked, Json{{"status", "ready"}});
 }
 

@@ -91,7 +91,7 @@ Result<void> read_template_values(const Json& value, Call* call) {
   if (!value.is_object()) return fail(Error::bad_argument, shown(value) + " is no object", {}, "{}");
   for (const char* name : {"messages", "tools", "add_generation_prompt", "continue_final_message"})
     if (value.contains(name))
-      return fail(Error::bad_argument, fmt::format("\"{}\" is a field of its own", name), {}, "other variables");
+      return fail(Error::bad_argument, fmt::format("\"{}\" is set by its own field", name), {}, "other variables");
   for (const auto& [name, json] : value.items()) call->template_values[name] = json;
   return {};
 }
@@ -444,7 +444,7 @@ const std::vector<Field>& fields() {
 }
 
 Result<Call> read_call(Kind kind, const Json& body, const SamplingParams& defaults, bool strict) {
-  if (!body.is_object()) return fail(Error::bad_argument, "the body is no JSON object", "body");
+  if (!body.is_object()) return fail(Error::bad_argument, "the body is not a JSON object", "body");
   Call call{.kind = kind};
   call.request.options.sampling = defaults;
   constexpr size_t kMostNamed = 16;

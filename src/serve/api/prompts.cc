@@ -24,7 +24,7 @@ Result<std::string> content_of(const Json& message, const std::string& where) {
     if (!part.is_object() || !part.contains("type"))
       return fail(Error::bad_argument, "a part without a type", here, R"({"type": "text", "text": "..."})");
     if (part["type"] != "text")
-      return fail(Error::unsupported, fmt::format("parts of type {} are not read", shown(part["type"])), here,
+      return fail(Error::unsupported, fmt::format("parts of type {} are not supported", shown(part["type"])), here,
                   "text parts");
     KVASIR_TRY(const std::string more, as_string(part.value("text", Json())));
     text += more;
@@ -47,11 +47,11 @@ Result<std::vector<Turn>> turns_of(const Json& messages) {
     if (!role) return fail(Error::bad_argument, role.error().what, at(i) + ".role", "user");
     turn.role = *role == "developer" ? "system" : *role;
     if (turn.role != "system" && turn.role != "user" && turn.role != "assistant")
-      return fail(Error::unsupported, fmt::format("the role \"{}\" has no place in this format", *role),
+      return fail(Error::unsupported, fmt::format("the role \"{}\" is not supported in this chat format", *role),
                   at(i) + ".role", "system, user, assistant");
     const auto calls = message.find("tool_calls");
     if (calls != message.end() && !calls->empty())
-      return fail(Error::unsupported, "calls of tools have no place in this format", at(i) + ".tool_calls");
+      return fail(Error::unsupported, "tool calls are not supported in this chat format", at(i) + ".tool_calls");
     KVASIR_TRY(turn.content, content_of(message, at(i)));
     turns.push_back(std::move(turn));
   }
@@ -82,10 +82,11 @@ namespace {
 
 Result<void> check_tools(const Call& call, const ChatFormat& format) {
   if (call.tools.empty() || !call.calls_tools) return {};
-  if (format.chat_template == nullptr) return fail(Error::unsupported, "tools have no place in this format", "tools");
+  if (format.chat_template == nullptr)
+    return fail(Error::unsupported, "tools are not supported in this chat format", "tools");
   if (format.chat_template->writes_tools()) return {};
-  return fail(Error::unsupported, "this model's chat template does not write them", "tools",
-              "a template that does, or none");
+  return fail(Error::unsupported, "this model's chat template does not support tools", "tools",
+              "a template that supports tools, or no tools");
 }
 
 AnswerOptions answer_options(const Call& call) {
@@ -109,7 +110,7 @@ Result<ChatText> render_talk(const Call& call, const ChatFormat& format, std::ve
   KVASIR_CHECK(check_tools(call, format));
   if (format.chat_template == nullptr) {
     if (!call.template_values.empty())
-      return fail(Error::unsupported, "there is no template that takes it",
+      return fail(Error::unsupported, "this chat format has no template variables",
                   call.template_values.contains("reasoning_effort") ? "reasoning_effort" : "chat_template_kwargs");
     KVASIR_TRY(std::string text, render_plain(call.messages, call.add_turn, call.goes_on, stops));
     return ChatText{.text = std::move(text)};

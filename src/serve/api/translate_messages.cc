@@ -15,8 +15,8 @@ std::string type_of(const Json& block) {
 }
 
 tl::unexpected<Error> no_place(const Json& block, const std::string& where) {
-  return fail(Error::unsupported, fmt::format("blocks of type {} are not read", shown(block.value("type", Json()))),
-              where, "text");
+  return fail(Error::unsupported,
+              fmt::format("blocks of type {} are not supported", shown(block.value("type", Json()))), where, "text");
 }
 
 // Reads a string, or blocks of text.
@@ -185,7 +185,7 @@ Result<void> add_options(const Json& body, bool counts, Translated* out) {
 }  // namespace
 
 Result<Translated> translate_messages(const Json& body, bool counts) {
-  if (!body.is_object()) return fail(Error::bad_argument, "the body is no JSON object", "body");
+  if (!body.is_object()) return fail(Error::bad_argument, "the body is not a JSON object", "body");
   Translated out;
   out.body["messages"] = Json::array();
   if (body.contains("system")) KVASIR_CHECK(add_system(body["system"], &out));

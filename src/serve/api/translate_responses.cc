@@ -25,7 +25,7 @@ Result<std::string> text_of(const Json& value, const std::string& where) {
     constexpr std::array<std::string_view, 5> kTexts{"input_text", "output_text", "text", "reasoning_text",
                                                      "summary_text"};
     if (std::find(kTexts.begin(), kTexts.end(), type) == kTexts.end())
-      return fail(Error::unsupported, fmt::format("parts of type \"{}\" are not read", type.substr(0, 40)), here,
+      return fail(Error::unsupported, fmt::format("parts of type \"{}\" are not supported", type.substr(0, 40)), here,
                   "input_text");
     KVASIR_TRY(const std::string more, as_string(value[i].value("text", Json())));
     text += more;
@@ -62,7 +62,7 @@ class Items {
       if (!text.empty()) answer(false)["reasoning_content"] = text;
       return {};
     }
-    return fail(Error::unsupported, fmt::format("items of type \"{}\" are not read", type.substr(0, 40)), where,
+    return fail(Error::unsupported, fmt::format("items of type \"{}\" are not supported", type.substr(0, 40)), where,
                 "message, function_call, function_call_output, reasoning");
   }
 
@@ -135,7 +135,7 @@ Result<void> add_tools(const Json& body, Translated* out) {
 Result<void> check_state(const Json& body) {
   for (const char* name : {"previous_response_id", "conversation", "prompt"})
     if (const Json value = body.value(name, Json()); !value.is_null() && value != "")
-      return fail(Error::unsupported, "nothing is stored here", name, "the whole talk as input");
+      return fail(Error::unsupported, "this server stores no answers", name, "the whole conversation as input");
   if (body.value("background", Json()) == true)
     return fail(Error::unsupported, "an answer ends with its connection", "background", "false");
   return {};
@@ -171,7 +171,7 @@ Json echo_of(const Json& body) {
 }  // namespace
 
 Result<Translated> translate_responses(const Json& body) {
-  if (!body.is_object()) return fail(Error::bad_argument, "the body is no JSON object", "body");
+  if (!body.is_object()) return fail(Error::bad_argument, "the body is not a JSON object", "body");
   KVASIR_CHECK(check_state(body));
   Translated out;
   KVASIR_CHECK(add_input(body, &out));

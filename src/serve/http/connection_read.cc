@@ -126,9 +126,9 @@ Connection::Verdict Connection::understand(const Parser& parser, HttpRequest& re
   }
   // The end of a body in another coding is unknown, so the body would be read as the next request.
   if (head.count(http::field::transfer_encoding) > 0 && !parser.chunked()) {
-    return {501, "of transfer codings only chunked is known"};
+    return {501, "chunked is the only supported transfer coding"};
   }
-  if (!parse_target(head.target(), request)) return {400, "the path has an escape that is none"};
+  if (!parse_target(head.target(), request)) return {400, "the path has an invalid escape"};
   return {};
 }
 

@@ -218,7 +218,7 @@ Result<void> Client::resolve(const HttpUrl& url) {
   error_code error;
   const auto found =
       tcp::resolver(context_).resolve(url.host, std::to_string(url.port), tcp::resolver::numeric_service, error);
-  if (error) return fail(Error::bad_argument, "no address of this name: " + error.message(), server_.name);
+  if (error) return fail(Error::bad_argument, "the host name has no address: " + error.message(), server_.name);
   server_.endpoints.assign(found.begin(), found.end());
   // "localhost" has IPv4 and IPv6 addresses, and most servers listen on IPv4.
   std::stable_partition(server_.endpoints.begin(), server_.endpoints.end(),
@@ -271,12 +271,12 @@ bool parse_place(std::string_view place, HttpUrl* url) {
 Result<HttpUrl> parse_url(const std::string& url) {
   constexpr std::string_view kScheme = "http://";
   if (url.starts_with("https://"))
-    return fail(Error::unsupported, "https is not spoken here", url, "http, to a proxy that speaks it");
+    return fail(Error::unsupported, "https is not supported", url, "http, through a proxy that speaks https");
   const size_t slash = std::min(url.find('/', kScheme.size()), url.size());
   HttpUrl parsed;
   if (!url.starts_with(kScheme) || url.find_first_of(" \r\n?#@") != url.npos ||
       !parse_place(std::string_view(url).substr(kScheme.size(), slash - kScheme.size()), &parsed))
-    return fail(Error::bad_argument, "no URL of a server", url, "http://127.0.0.1:8080");
+    return fail(Error::bad_argument, "it is not the URL of a server", url, "http://127.0.0.1:8080");
   parsed.path = url.substr(slash);
   while (parsed.path.ends_with('/')) parsed.path.pop_back();
   return parsed;

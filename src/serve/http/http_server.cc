@@ -75,7 +75,7 @@ Result<void> Server::open(const HttpOptions& options) {
   const auto flags = tcp::resolver::passive | tcp::resolver::numeric_service;
   const auto found = tcp::resolver(context_).resolve(options.host, std::to_string(options.port), flags, error);
   if (error || options.host.empty()) {
-    return fail(Error::bad_argument, "no address of this name: " + error.message(), name_of(options),
+    return fail(Error::bad_argument, "the host name has no address: " + error.message(), name_of(options),
                 "127.0.0.1, 0.0.0.0 or an address of this machine");
   }
   std::vector<tcp::endpoint> endpoints(found.begin(), found.end());
