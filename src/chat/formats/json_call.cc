@@ -1,4 +1,4 @@
-// The state machines of JSON calls.
+// The state machines that find the end of a JSON value and read a call in JSON.
 #include "chat/formats/json_call.h"
 
 #include <utility>
@@ -84,7 +84,7 @@ CallStep JsonCall::take_value(char c, CallSink& sink) {
     const CallStep ended = end_value(sink);
     return ended == CallStep::more ? take(c, sink) : ended;
   }
-  // Arguments of a call with a name go out as they come.
+  // Once the name is known, arguments are passed on as they arrive.
   if (raw_.empty() && is_arguments() && begun_ && !has_arguments_ && c != '"') streams_ = true;
   if (streams_)
     sink.arguments({&c, 1});

@@ -1,4 +1,4 @@
-// How iterators, loops and macros behave.
+// The behaviour of iterators, loops, macros and the other objects.
 #include "chat/jinja/objects.h"
 
 #include <algorithm>
