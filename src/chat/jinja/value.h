@@ -17,7 +17,13 @@
 namespace kvasir::jinja {
 
 class Render;
-struct Value;
+struct TextCell;
+struct UndefinedCell;
+struct ListCell;
+struct DictCell;
+struct Object;
+struct Arguments;
+struct Iterator;
 
 /// Base of all objects that a Heap owns.
 struct Cell {
@@ -25,40 +31,6 @@ struct Cell {
   Cell(const Cell&) = delete;
   Cell& operator=(const Cell&) = delete;
   virtual ~Cell() = default;
-};
-
-struct TextCell : Cell {
-  explicit TextCell(Text t) : text(std::move(t)) {}
-  const Text text;
-};
-
-/// An undefined value, with the reason in Jinja's words.
-struct UndefinedCell : Cell {
-  explicit UndefinedCell(std::string text) : why(std::move(text)) {}
-  const std::string why;
-};
-
-/// The items of a list or tuple. Only the list methods pop() and clear() change them, as Jinja's sandbox allows.
-struct ListCell : Cell {
-  mutable std::vector<Value> items;
-};
-
-/// The pairs of a dict, in insertion order.
-struct DictCell : Cell {
-  std::vector<std::pair<Value, Value>> items;
-};
-
-/// Base of all other values: functions, macros, `loop`, namespaces, generators.
-struct Object : Cell {
-  virtual const char* type_name() const = 0;
-  virtual std::string shown() const { return std::string("<") + type_name() + ">"; }
-  /// Returns the attribute of this name; null if there is none.
-  virtual Result<std::optional<Value>> attribute(Render& render, TextView name);
-  virtual bool can_be_called() const { return false; }
-  virtual Result<Value> call(Render& render, struct Arguments arguments);
-  /// Returns an iterator over the items; null if the object is not iterable.
-  virtual struct Iterator* iterate(Render& render);
-  virtual std::optional<int64_t> length() const { return {}; }
 };
 
 enum class Kind : uint8_t { missing, undefined, none, boolean, integer, real, text, list, tuple, dict, object };
@@ -119,10 +91,48 @@ struct Value {
   /// Each requires the matching kind.
   int64_t to_int() const { return kind == Kind::boolean ? static_cast<int64_t>(boolean) : integer; }
   double to_real() const { return kind == Kind::real ? real : static_cast<double>(to_int()); }
-  TextView text() const { return text_cell->text; }
-  const std::vector<Value>& items() const { return list_cell->items; }
-  const std::vector<std::pair<Value, Value>>& pairs() const { return dict_cell->items; }
+  TextView text() const;
+  const std::vector<Value>& items() const;
+  const std::vector<std::pair<Value, Value>>& pairs() const;
 };
+
+struct TextCell : Cell {
+  explicit TextCell(Text t) : text(std::move(t)) {}
+  const Text text;
+};
+
+/// An undefined value, with the reason in Jinja's words.
+struct UndefinedCell : Cell {
+  explicit UndefinedCell(std::string text) : why(std::move(text)) {}
+  const std::string why;
+};
+
+/// The items of a list or tuple. Only the list methods pop() and clear() change them, as Jinja's sandbox allows.
+struct ListCell : Cell {
+  mutable std::vector<Value> items;
+};
+
+/// The pairs of a dict, in insertion order.
+struct DictCell : Cell {
+  std::vector<std::pair<Value, Value>> items;
+};
+
+/// Base of all other values: functions, macros, `loop`, namespaces, generators.
+struct Object : Cell {
+  virtual const char* type_name() const = 0;
+  virtual std::string shown() const { return std::string("<") + type_name() + ">"; }
+  /// Returns the attribute of this name; null if there is none.
+  virtual Result<std::optional<Value>> attribute(Render& render, TextView name);
+  virtual bool can_be_called() const { return false; }
+  virtual Result<Value> call(Render& render, Arguments arguments);
+  /// Returns an iterator over the items; null if the object is not iterable.
+  virtual Iterator* iterate(Render& render);
+  virtual std::optional<int64_t> length() const { return {}; }
+};
+
+inline TextView Value::text() const { return text_cell->text; }
+inline const std::vector<Value>& Value::items() const { return list_cell->items; }
+inline const std::vector<std::pair<Value, Value>>& Value::pairs() const { return dict_cell->items; }
 
 /// The positional and named arguments of a call.
 struct Arguments {
