@@ -1,5 +1,5 @@
-// windowed: layers with a window keep what it sees and what a pass adds, in a ring, and the sinks; other layers keep
-// all.
+// windowed: a layer with a window keeps the sinks and a ring that holds the window and one pass; other layers keep
+// every position.
 #include "cache/reserved.h"
 
 namespace kvasir {
