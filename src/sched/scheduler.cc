@@ -1,4 +1,4 @@
-// Requests come and go: submitting, cancelling, deadlines, draining, events.
+// Requests arrive and end: submitting, cancelling, deadlines, draining, events.
 #include <algorithm>
 #include <utility>
 
@@ -49,8 +49,8 @@ Result<std::unique_ptr<Scheduler>> Scheduler::create(Engine& engine, SchedulerOp
   return std::unique_ptr<Scheduler>(new Scheduler(std::move(impl)));
 }
 
-// Every request may have the context that one session alone is given: an answer must not end sooner because others are
-// there.
+// Every request may use the context that a session gets when it is alone: an answer must not end sooner because others
+// are running.
 Result<void> Scheduler::Impl::set_limits() {
   KVASIR_TRY(const Session alone, engine.open_session(options.session));
   ctx = alone.ctx();
@@ -164,7 +164,7 @@ void Scheduler::Impl::take_inbox() {
     for (const auto& sequence : job->choices) owners.arrive(sequence->job->request.owner, job->request.weight);
     Job& taken = *(jobs[job->id] = std::move(job));
     for (const auto& sequence : taken.choices)
-      if (sequence->is_done()) finish(*sequence);  // what was to be resumed is complete
+      if (sequence->is_done()) finish(*sequence);  // the resumed tokens are a complete answer already
   }
   for (const auto& [id, choice] : gone) cancel(id, choice);
 }
@@ -200,7 +200,7 @@ void Scheduler::Impl::fail_all(Job& job, const Error& error) {
 
 void Scheduler::Impl::finish(Sequence& sequence) { end(sequence, sched::finished(sequence, options.clock())); }
 
-// A request counts as what its last choice came to.
+// The outcome of its last choice decides how a request is counted.
 void Scheduler::Impl::end(Sequence& sequence, std::variant<Admitted, Event, Finished, Error> last) {
   Job& job = *sequence.job;
   int64_t* count = &stats.failed;
