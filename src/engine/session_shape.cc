@@ -1,4 +1,4 @@
-// Checking what a session was asked to hold.
+// Checks of a session's context, window and KV types.
 #include "engine/session_shape.h"
 
 #include <algorithm>
@@ -20,7 +20,7 @@ Result<int> choose_ctx(int asked, const ModelConfig& config, bool windowed) {
               "SessionOptions::ctx", fmt::format("SessionOptions::ctx = {}", most));
 }
 
-// A window that is not the model's own.
+// Applies the window that the options ask for. Errors: this model cannot have it.
 Result<void> set_window(const ModelConfig& c, const SessionOptions& options, CacheShape* shape) {
   const int window = options.window, sinks = options.sinks.value_or(window != 0 ? kDefaultSinks : 0);
   if (window == 0 && sinks == 0) return {};
@@ -55,7 +55,7 @@ Result<void> set_window(const ModelConfig& c, const SessionOptions& options, Cac
   return {};
 }
 
-// A window that fills the context.
+// Turns SessionOptions::slide into a window that fills the context.
 Result<SessionOptions> sliding(const ModelConfig& config, SessionOptions options, const LayoutInfo& layout) {
   if (!layout.forgets)
     return fail(Error::bad_argument,

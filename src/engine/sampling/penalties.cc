@@ -1,6 +1,6 @@
 // Penalties for tokens that occurred before. The repetition penalty divides positive logits and multiplies negative
-// ones, once for each recent token (Keskar et al. 2019, arXiv:1909.05858). Presence and frequency are OpenAI's:
-// subtracted, and counted over generated tokens only.
+// ones, once for each distinct recent token (Keskar et al. 2019, arXiv:1909.05858). Presence and frequency penalties
+// are OpenAI's: subtracted, and counted over generated tokens only.
 #include <algorithm>
 #include <array>
 
