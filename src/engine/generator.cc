@@ -66,8 +66,8 @@ struct Generator::Impl {
   std::shared_ptr<const Model> model;
   GenerateOptions options;
   int choice = 0;
-  std::vector<int> known;      // the prompt and the chosen tokens
-  size_t text_tokens = 0;      // number of prompt tokens in `known`
+  std::vector<int> known;      // the given tokens, then the chosen ones
+  size_t text_tokens = 0;      // number of given tokens in `known`
   size_t resumed = 0;          // number of chosen tokens that another generator chose
   size_t witnessed = 0;        // number of resumed tokens whose logits are in the receipt; all, if there is no receipt
   size_t base = 0;             // where the part of `known` that a session holds begins

@@ -451,7 +451,7 @@ TEST(Scheduler, TokensAfterAnEndAreNotResumed) {
   EXPECT_THAT(message_of(s.scheduler->submit(request)), HasSubstr("Generator::resume"));
 }
 
-// ---- guesses ------------------------------------------------------------------------------------------------------
+// ---- draft tokens -------------------------------------------------------------------------------------------------
 
 TEST(Scheduler, GuessesChangeNothingButTheNumberOfPasses) {
   Opened opened(with_ctx(400), {.threads = 2, .prefill_chunk = 32});
