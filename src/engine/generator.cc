@@ -31,10 +31,10 @@ std::span<const int> what_followed(std::span<const int> text, size_t most) {
 Result<void> check_stops(const Model& model, const GenerateOptions& options) {
   for (const std::string& stop : options.stop) {
     if (stop.empty())
-      return fail(Error::bad_argument, "an empty text ends nothing", "GenerateOptions::stop",
+      return fail(Error::bad_argument, "an empty stop string", "GenerateOptions::stop",
                   "a text of at least one character");
     if (model.tokenizer() == nullptr)
-      return fail(Error::bad_argument, "this model came without a tokenizer, so no text ends anything",
+      return fail(Error::bad_argument, "this model has no tokenizer, so stop strings cannot be matched",
                   "GenerateOptions::stop", "ModelOptions::tokenizer");
   }
   return {};
@@ -118,7 +118,7 @@ Result<void> Generator::check(const Model& model, const GenerateOptions& options
                 "GenerateOptions::min_tokens", "0 or more");
   KVASIR_CHECK(model.check_ids(options.stop_ids, "GenerateOptions::stop_ids"));
   if (options.lookup < 0)
-    return fail(Error::bad_argument, fmt::format("{} tokens to guess", options.lookup), "GenerateOptions::lookup",
+    return fail(Error::bad_argument, fmt::format("{} draft tokens", options.lookup), "GenerateOptions::lookup",
                 "0 or more");
   if (options.logprobs < -1)
     return fail(Error::bad_argument, fmt::format("{} log probabilities", options.logprobs), "GenerateOptions::logprobs",
@@ -150,8 +150,8 @@ Result<Generator> Generator::create(std::shared_ptr<const Model> model, std::vec
 Result<void> Generator::Impl::resume(std::span<const int> ids) {
   KVASIR_CHECK(model->check_ids(ids, "Generator::resume"));
   if (!ids.empty() && options.on_full == OnFull::recompute)
-    return fail(Error::bad_argument, "tokens do not say where a context that was full was computed anew",
-                "Generator::resume", "GenerateOptions::on_full = stop");
+    return fail(Error::bad_argument, "tokens do not show where a full context was recomputed", "Generator::resume",
+                "GenerateOptions::on_full = stop");
   for (const int id : ids) {
     if (stop)
       return fail(Error::bad_argument, fmt::format("the text ended before token {} of those to resume", resumed),

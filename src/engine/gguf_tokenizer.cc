@@ -62,23 +62,23 @@ constexpr Known kHarmless[] = {
     {"mask_token_id", "nothing is masked"},
     {"cls_token_id", "for classifiers"},
     {"token_type_count", "for encoders"},
-    {"fim_pre_token_id", "no gaps are filled"},
-    {"fim_suf_token_id", "no gaps are filled"},
-    {"fim_mid_token_id", "no gaps are filled"},
-    {"prefix_token_id", "no gaps are filled"},
-    {"suffix_token_id", "no gaps are filled"},
-    {"middle_token_id", "no gaps are filled"},
+    {"fim_pre_token_id", "fill-in-the-middle is not used"},
+    {"fim_suf_token_id", "fill-in-the-middle is not used"},
+    {"fim_mid_token_id", "fill-in-the-middle is not used"},
+    {"prefix_token_id", "fill-in-the-middle is not used"},
+    {"suffix_token_id", "fill-in-the-middle is not used"},
+    {"middle_token_id", "fill-in-the-middle is not used"},
 };
 
 // When set, these change token ids, or which tokens may be chosen.
 constexpr Known kRefused[] = {
-    {"add_eos_token", "a token after the text would end a prompt that is to go on"},
-    {"add_sep_token", "a token after the text would end a prompt that is to go on"},
+    {"add_eos_token", "a token after the text would end a prompt that is to be continued"},
+    {"add_sep_token", "a token after the text would end a prompt that is to be continued"},
     {"remove_extra_whitespaces", "texts are taken as they are"},
     {"precompiled_charsmap", "texts are taken as they are"},
     {"normalizer.lowercase", "texts are taken as they are"},
     {"normalizer.strip_accents", "texts are taken as they are"},
-    {"escape_whitespaces", "the kind of tokenizer says how a space is spelled"},
+    {"escape_whitespaces", "the type of tokenizer decides how spaces are written"},
     {"suppress_tokens", "every token may be chosen"},
 };
 
@@ -180,7 +180,7 @@ Result<std::vector<Ignored>> unused_tokenizer_keys(const GgufMetadata& metadata)
     } else if (text.starts_with("tokenizer.chat_template")) {
       ignored.push_back({std::string(text), "a chat template of another name", false});
     } else if (text == "tokenizer.huggingface.json" || text == "tokenizer.rwkv.world") {
-      ignored.push_back({std::string(text), "tokenizer.ggml says it", false});
+      ignored.push_back({std::string(text), "tokenizer.ggml has the same", false});
     } else if (text.starts_with(kAll)) {
       ignored.push_back({std::string(text), "not known to Kvasir", true});
     }

@@ -214,7 +214,7 @@ Result<std::string> Model::Impl::find_fingerprint() const {
   if (known && now == stamps) return fingerprint;
   const bool as_opened = now == stamps_opened(tensors);
   const auto changed = fail(Error::damaged, "the model's files were changed while they are in use", info.path,
-                            "start again; to change files in use, put new ones in their place");
+                            "open the model again; replace files in use by new files, and do not edit them");
   if (!in_memory && !known && !as_opened) return changed;
   const FingerprintKey key = fingerprint_key(tensors, network->config().canonical());
   std::optional<std::string> found = as_opened ? remembered_fingerprint(key) : std::nullopt;

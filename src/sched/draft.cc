@@ -19,7 +19,8 @@ Result<void> check_vocabulary(const Model& large, const Model& small) {
   const auto &a = large.tokenizer(), &b = small.tokenizer();
   if (a == nullptr || b == nullptr) return {};
   for (int id = 0; id < std::min(a->vocab_size(), b->vocab_size()); ++id)
-    if (a->piece(id) != b->piece(id)) return refuse(fmt::format("token {} of the draft model is another one", id));
+    if (a->piece(id) != b->piece(id))
+      return refuse(fmt::format("token {} of the draft model differs from the model's", id));
   return {};
 }
 

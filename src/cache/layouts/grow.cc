@@ -81,7 +81,7 @@ std::unique_ptr<Layout> make_grow_view(KVCache& store, const CacheShape& shape, 
 const LayoutInfo layout_grow{
     .name = "grow",
     .summary = "64 positions, doubled when full, up to the context",
-    .trade = "a short chat costs a short cache; log2(ctx / 64) copies at the most, old + new for a moment",
+    .trade = "a short chat costs a short cache; at most log2(ctx / 64) copies, old + new for a moment",
     .bytes = [](const CacheShape& s,
                 int positions) { return bytes_of_positions(s, KVCache::capacity_for(positions, s.max_ctx)); },
     .peak_bytes = [](const CacheShape& s,

@@ -124,7 +124,7 @@ class PagedLayout : public Layout {
 const LayoutInfo layout_paged{
     .name = "paged",
     .summary = "blocks of 64 positions, taken as positions come",
-    .trade = "wastes less than a block a sequence; what one gives back the next takes, and forks share what they have",
+    .trade = "wastes less than a block per sequence; sequences reuse freed blocks, and forks share blocks",
     .pooled = true,
     .bytes = paged_bytes,
     .peak_bytes = paged_bytes,

@@ -17,7 +17,7 @@ size_t windowed_bytes(const CacheShape& shape, int positions) {
 const LayoutInfo layout_windowed{
     .name = "windowed",
     .summary = "what the window of each layer sees, in rings, and the sinks",
-    .trade = "a long text in the memory of its window; cannot go back further than one prefill chunk",
+    .trade = "a long text costs the memory of its window; truncates by at most one prefill chunk",
     .forgets = true,
     .bytes = windowed_bytes,
     .peak_bytes = windowed_bytes,

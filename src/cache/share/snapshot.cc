@@ -235,7 +235,7 @@ Result<void> Snapshot::read_header() {
     return fail(Error::unsupported,
                 fmt::format("a snapshot of format {}, this build reads {}", fixed.format_version, kFormatVersion),
                 path.string(), "the version of Kvasir that wrote it");
-  if (!is_sane(fixed)) return broken(path, "the snapshot's header has numbers that cannot be");
+  if (!is_sane(fixed)) return broken(path, "the snapshot's header has impossible numbers");
   const size_t bytes = sizeof fixed + fixed.layers * sizeof(Window) + fixed.tokens * sizeof(int32_t);
   header_bytes_ = bytes + kSum;
   if (file_.size() < header_bytes_ + kFinalSum) return broken(path, "the snapshot was cut off in its header");

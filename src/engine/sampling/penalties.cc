@@ -18,8 +18,8 @@ constexpr std::array<SamplerParam, 4> kParams{{
      .greatest = 100,
      .field = &SamplingParams::repeat_penalty},
     {.name = "repeat_last_n",
-     .summary = "how many recent tokens that is; -1: all. 64 with SamplingParams::repeat_penalty, all with the model's "
-                "own penalty",
+     .summary = "number of recent tokens to penalise; -1: all. 64 with SamplingParams::repeat_penalty, all with the "
+                "model's own penalty",
      .whole = true,
      .preset = 64,
      .least = -1,

@@ -17,7 +17,7 @@ constexpr std::array<SamplerParam, 2> kParams{{
      .greatest = 1,
      .field = &SamplingParams::xtc_probability},
     {.name = "xtc_threshold",
-     .summary = "XTC removes tokens of at least this probability, but for the least likely of them; above 0.5: none",
+     .summary = "XTC removes tokens of at least this probability, except the least likely of them; above 0.5: none",
      .whole = false,
      .preset = 0.1,
      .least = 0,
