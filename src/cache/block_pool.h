@@ -1,5 +1,5 @@
 // A pool of memory blocks that the sequences of one model share: a free list, reference counts, and budgets that are
-// asked before memory is allocated. What a block contains is its layout's business.
+// asked before memory is allocated. Each layout decides what its blocks contain.
 #pragma once
 
 #include <atomic>

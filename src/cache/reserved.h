@@ -1,4 +1,4 @@
-// A layout over reserved address space: each layer's rows lie side by side, and pages are committed as positions
+// A layout over reserved address space: each layer's rows lie side by side, and their pages are taken as positions
 // arrive, so nothing is ever copied. A layer with a window may be a ring, whose rows are overwritten.
 #pragma once
 

@@ -31,7 +31,7 @@ class RowBuffer {
 
 struct Engine::Impl {
   std::shared_ptr<const Model> model;
-  BudgetSharePtr share;  // of activations
+  BudgetSharePtr share;  // reservation for activations
   const Network* network = nullptr;
   std::unique_ptr<Compute> compute;
   Workspace workspace;

@@ -181,7 +181,7 @@ Result<std::shared_ptr<const Model>> Model::open(const std::string& name_or_path
   return std::make_shared<const Model>(std::move(model));
 }
 
-// Weights that stay whole in memory are reserved before they are read.
+// Weights that are whole in memory (resident or mapped) are reserved before they are read.
 Result<void> Model::Impl::load_weights(const Family& family, const ModelConfig& config,
                                        std::shared_ptr<const TensorDir> dir, const ModelOptions& options) {
   const size_t whole = tensor_bytes(*dir);

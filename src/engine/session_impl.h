@@ -21,7 +21,7 @@ struct Session::Impl {
   BudgetSharePtr share, kv_share;
   std::unique_ptr<Layout> cache;
   std::vector<int> tokens;
-  int ctx = 0, reached = 0;  // upper bound of positions; positions that had room at some time
+  int ctx = 0, reached = 0;  // upper bound of positions; positions for which room was made
 
   static Result<Session> open(std::shared_ptr<const Model> model, const LayoutInfo& layout, const CacheShape& shape);
 

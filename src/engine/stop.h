@@ -12,7 +12,8 @@ class StopMatcher {
   /// `keeps`: the stop string is part of the text.
   explicit StopMatcher(std::vector<std::string> stops, bool keeps = false) : stops_(std::move(stops)), keeps_(keeps) {}
 
-  /// Adds text. Returns the part in which no stop string can begin any more; on a match, the text up to the match.
+  /// Adds text. Returns the part in which no stop string can begin any more; on a match, the text before it (with
+  /// `keeps`, up to its end).
   std::string push(std::string_view text);
   /// Returns the text held back, when the text ends without a match.
   std::string finish();

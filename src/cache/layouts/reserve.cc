@@ -1,4 +1,4 @@
-// reserve: address space for all of max_ctx, committed page by page as positions arrive. Grows without copying.
+// reserve: address space for all of max_ctx, whose pages are taken as positions arrive. Grows without copying.
 #include "cache/reserved.h"
 
 namespace kvasir {
