@@ -1,4 +1,4 @@
-// Planning, growing and forgetting of one slab.
+// Planning, growing and clearing one slab.
 #include "cache/contiguous.h"
 
 #include <algorithm>

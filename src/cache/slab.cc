@@ -1,4 +1,4 @@
-// Moving rows between strides.
+// Copying rows from one stride to another.
 #include "cache/slab.h"
 
 #include <cstring>

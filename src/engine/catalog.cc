@@ -1,4 +1,4 @@
-// The catalogue, made of the registries of the layers below.
+// The catalogue, built from the registries of the layers below.
 #include <kvasir/catalog.h>
 
 #include <string>
@@ -91,7 +91,7 @@ std::vector<Entry> entries_of(std::span<const T* const> registry) {
   return entries;
 }
 
-// The names of safetensors for those of config.json.
+// Maps names of config.json to those of safetensors.
 std::string_view file_name_of(std::string_view name) {
   if (name == "float32") return "F32";
   if (name == "float16") return "F16";

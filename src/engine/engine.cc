@@ -1,4 +1,4 @@
-// Engines: their memory, sessions that they open, passes and steps. Which tokens share a pass is feeding.cc's.
+// Engines: their memory, the sessions that they open, passes and steps. feeding.cc decides which tokens share a pass.
 #include <algorithm>
 #include <cstdint>
 

@@ -1,4 +1,4 @@
-// Sums and a search.
+// Sums, and a binary search for the largest context.
 #include "engine/memory_plan.h"
 
 namespace kvasir {

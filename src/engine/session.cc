@@ -1,4 +1,4 @@
-// Sessions: what is promised to one, and how its tokens and its cache stay together.
+// Sessions: the memory reserved for one, and how its tokens and its cache stay consistent.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -18,7 +18,7 @@ Session::~Session() = default;
 
 // ---- memory -------------------------------------------------------------------------------------------------------
 
-// KV that comes from a pool is promised block by block, as it is taken.
+// A pooled layout reserves nothing here: each block is reserved when it is taken.
 Result<void> Session::Impl::promise(const LayoutInfo& layout, const CacheShape& shape) {
   const Network& net = *model->impl().network;
   SharedMemory& memory = model->impl().memory;
@@ -72,7 +72,7 @@ void Session::release() {
   Impl& s = *impl_;
   (void)s.cache->truncate(0);
   s.lease.reset();
-  if (!s.cache->info().pooled) return;  // others keep what they were promised, and go on with it
+  if (!s.cache->info().pooled) return;  // other layouts keep their reservation and continue with it
   s.reached = 0;
   s.share.reset();
   s.kv_share.reset();
@@ -130,7 +130,7 @@ bool Session::Impl::adopt(const std::shared_ptr<const Layout>& prefix, std::span
   if (!cache->adopt(*prefix, static_cast<int>(text.size()))) return false;
   tokens.assign(text.begin(), text.end());
   reached = std::max(reached, pos());
-  if (!cache->info().pooled) lease = prefix;  // shared blocks live as long as somebody holds them
+  if (!cache->info().pooled) lease = prefix;  // shared blocks live as long as anyone holds them
   cache->end_step();
   return true;
 }

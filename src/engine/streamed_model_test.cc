@@ -1,4 +1,4 @@
-// A model whose weights are read again in every pass: what a failed read leaves behind.
+// A model whose weights are read again in every pass: sessions are unchanged by a failed read.
 #include <fstream>
 #include <sstream>
 
@@ -16,7 +16,7 @@ std::string contents(const tiny::fs::path& path) {
   return text.str();
 }
 
-// The file is cut in the middle of two conversations and mended again.
+// The file is truncated in the middle of two conversations, and restored.
 TEST(StreamedModel, AFailedPassChangesNoSession) {
   ModelOptions streamed;
   streamed.weights = WeightsMode::streamed;

@@ -1,4 +1,4 @@
-// none: no cache. Rows live for one step and are recomputed at the next; the reference that the Law is checked against.
+// none: no cache. Rows live for one step and are recomputed in the next. The Law is checked against this layout.
 #include "cache/contiguous.h"
 
 namespace kvasir {
