@@ -1,4 +1,4 @@
-// What is read by whom.
+// Splits a job into blocks and decides how, and by which thread, each is read.
 #include "format/background_reader.h"
 
 #include <fcntl.h>
@@ -17,7 +17,7 @@ namespace kvasir {
 namespace {
 
 constexpr size_t kBlockBytes = size_t{1} << 20;
-constexpr size_t kSpareBytes = size_t{256} << 20;  // of unused memory that the page cache must leave alone
+constexpr size_t kSpareBytes = size_t{256} << 20;  // unused memory that the page cache must leave free
 
 }  // namespace
 
@@ -28,7 +28,7 @@ struct FileBlock {
   std::byte* out;
   size_t read;  // index of the FileRead
 
-  /// The same past the page cache: whole blocks of the disk.
+  /// The same block extended to whole disk blocks, for a read past the page cache.
   FileBlock whole() const {
     constexpr size_t kAlign = BackgroundReader::kAlign;
     const size_t lead = offset % kAlign;
@@ -36,7 +36,7 @@ struct FileBlock {
   }
 };
 
-/// What became of a job: of several failures the one that comes first in the files, whichever ended first.
+/// The outcome of a job. Of several failures it keeps the one that comes first in the files, not in time.
 class ReadOutcome {
  public:
   void note(const FileBlock& block, Result<void> result) {
@@ -63,10 +63,11 @@ class ReadOutcome {
 
 namespace {
 
-/// Through the page cache.
+/// Reads through the page cache.
 Result<void> read_cached(const FileBlock& block) { return block.file->read_at(block.offset, {block.out, block.bytes}); }
 
-/// Leaves the page cache as it is where the file system cannot read past it; says what is wrong if something is.
+/// Reads through the page cache, then drops the pages. Used if the file system cannot read past the cache, or to report
+/// the error of such a read.
 Result<void> read_and_forget(const FileBlock& block) {
   KVASIR_CHECK(read_cached(block));
   ::posix_fadvise(block.file->fd(), static_cast<off_t>(block.offset), static_cast<off_t>(block.bytes),
@@ -74,7 +75,7 @@ Result<void> read_and_forget(const FileBlock& block) {
   return {};
 }
 
-/// Whether a read of block.whole() that gave `got` bytes (or an error, below 0) has all of the block.
+/// True if a read of block.whole() that returned `got` bytes (or a negative error) contains all of the block.
 bool is_whole(const FileBlock& block, int64_t got) {
   return got >= static_cast<int64_t>(block.offset - block.whole().offset + block.bytes);
 }
@@ -116,7 +117,8 @@ BackgroundReader::~BackgroundReader() {
   if (thread_.joinable()) thread_.join();
 }
 
-// One byte of a block stands for all: asking for every page would take a quarter of the time of copying it.
+// Asks for one byte of a block whether it is cached: asking for every page would take a quarter of the time of copying
+// it.
 void BackgroundReader::start(const std::vector<FileRead>& reads) {
   cached_.clear();
   on_disk_.clear();
@@ -154,7 +156,7 @@ tl::expected<void, BackgroundReader::Failure> BackgroundReader::wait(ThreadPool&
   return {};
 }
 
-// Waits for one; false: there will be none.
+// Waits for a job; returns false if there will be no more.
 bool BackgroundReader::next_job() {
   const MutexLock lock(mutex_);
   while (!working_ && !stop_) changed_.wait(mutex_);
@@ -174,7 +176,7 @@ bool BackgroundReader::may_stay_cached() const {
   return options_.keep_cached ? *options_.keep_cached : unused_memory_bytes() > total_ + kSpareBytes;
 }
 
-// What may stay cached is read in order: the system then reads far ahead, and keeps the file in large pieces.
+// Blocks that may stay cached are read in order: the system then reads far ahead and caches the file in large pieces.
 void BackgroundReader::read_from_disk(const std::vector<FileBlock>& blocks, ReadOutcome& outcome) {
   const bool keep = may_stay_cached();
   const auto reap = [&] {

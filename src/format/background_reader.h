@@ -1,4 +1,4 @@
-// Reads pieces of files into memory while its owner does something else. Bytes only: what they mean is the caller's.
+// Reads pieces of files into memory in the background. Handles bytes only; the caller knows what they mean.
 #pragma once
 
 #include <cstddef>
@@ -17,8 +17,8 @@
 
 namespace kvasir {
 
-/// A piece of a file and where it goes. Requires: `out` lies as far into a block of BackgroundReader::kAlign bytes as
-/// `offset` does, and the rest of the first and the last block may be written.
+/// A piece of a file and its destination. Requires: `out` and `offset` are equal modulo BackgroundReader::kAlign, and
+/// the rest of the first and last kAlign bytes of memory may be overwritten.
 struct FileRead {
   const MappedFile* file;
   uint64_t offset;
@@ -26,41 +26,41 @@ struct FileRead {
   std::byte* out;
 };
 
-struct FileBlock;  // a piece of a FileRead between two multiples of a block's size in the file
+struct FileBlock;  // the part of a FileRead in one block (1 MiB) of the file
 class ReadOutcome;
 
-/// One job at a time, from one thread. What does not lie in the page cache is read from the disk at once, many blocks
-/// at a time by io_uring where the system allows that, one after the other where it does not; and only while memory is
-/// unused anyway does it stay in the page cache, so that nobody else's pages have to go. What does lie there costs
-/// nothing but copying, and that is done by the threads that wait: a thread beside theirs would only take their cores.
+/// Runs one job at a time; one thread calls it. Its own thread immediately reads the blocks that are not in the page
+/// cache from disk: many at a time through io_uring if the system allows it, else one after the other. They stay in the
+/// page cache only if enough memory is unused, so that nobody else's pages are evicted. Cached blocks only need
+/// copying; the threads that wait do that, since another thread would compete for their cores.
 class BackgroundReader {
  public:
   static constexpr size_t kAlign = 4096;
 
   struct Options {
     bool io_uring = true;
-    /// Whether read bytes may stay in the page cache; none: as long as so much memory is unused.
+    /// Whether read bytes may stay in the page cache. Absent: if enough memory is unused.
     std::optional<bool> keep_cached;
-    bool cached_too = false;  ///< read from the disk what is cached as well: to measure it
+    bool cached_too = false;  ///< treat cached blocks as not cached, for measurements
   };
-  /// A failed read of a job: which one, which block of it, and why.
+  /// A failed read of a job: its index, the file offset of the block, and the error.
   struct Failure {
     size_t read;
     uint64_t offset;
     Error error;
   };
 
-  /// `total`: bytes that all jobs together come back to, which is what the page cache would have to take.
+  /// `total`: bytes that all jobs together read, which the page cache would have to hold. Errors: no thread.
   static Result<std::unique_ptr<BackgroundReader>> create(size_t total, const Options& options);
   ~BackgroundReader();
   BackgroundReader(const BackgroundReader&) = delete;
   BackgroundReader& operator=(const BackgroundReader&) = delete;
 
-  /// Requires: the job before was waited for.
+  /// Starts a job. Requires: wait() was called for the job before.
   void start(const std::vector<FileRead>& reads);
-  /// Whether nothing of the job has to come from the disk, so that all of it is left to wait().
+  /// True if no part of the job comes from disk, so that wait() does all of it.
   bool idle() const;
-  /// Until the job is done, with the help of the pool's threads. Nothing was started: done.
+  /// Waits until the job is done; the pool's threads help. Returns at once if no job was started.
   tl::expected<void, Failure> wait(ThreadPool& pool);
 
  private:
@@ -74,7 +74,7 @@ class BackgroundReader {
   Options options_;
   std::optional<UringQueue> uring_;
 
-  // The job. While working_ the thread has on_disk_ and notes in outcome_; else both are the owner's.
+  // The job. While working_ is true, the thread uses on_disk_ and outcome_; otherwise they belong to the owner.
   std::vector<FileBlock> cached_, on_disk_;
   std::unique_ptr<ReadOutcome> outcome_;
   Mutex mutex_;

@@ -20,7 +20,7 @@ using Json = nlohmann::json;
 
 constexpr size_t kMaxConfigBytes = size_t{16} << 20;
 
-/// What the value is, short enough for an error.
+/// Describes the value, short enough for an error.
 std::string describe(const Json& value) {
   if (value.is_object()) return "an object";
   if (value.is_array()) return "a list";
@@ -34,19 +34,19 @@ bool fits_int64(const Json& value) {
 
 }  // namespace
 
-// The keys that were asked for, by their full path.
+// The keys that were read, by their full path.
 class ConfigView::ReadKeys {
  public:
   void add(std::string path) {
     const MutexLock lock(mutex_);
     read_.insert(std::move(path));
   }
-  /// The object's keys are counted one by one from now on.
+  /// From now on the object's keys count one by one.
   void add_opened(std::string path) {
     const MutexLock lock(mutex_);
     opened_.insert(std::move(path));
   }
-  /// The value of one key is used under another one.
+  /// Reading `used_as` from now on counts as reading `path`.
   void add_alias(std::string path, std::string used_as) {
     const MutexLock lock(mutex_);
     aliases_.emplace(std::move(path), std::move(used_as));
@@ -81,7 +81,7 @@ struct ConfigView::Impl {
   std::string prefix;  // keys that lead to this object, "rope_scaling."
   std::shared_ptr<ReadKeys> read_keys = std::make_shared<ReadKeys>();
 
-  /// nullptr when absent or null.
+  /// Returns nullptr if absent or null; else marks the key as read.
   const Json* find(std::string_view key) const {
     const auto it = tree.find(key);
     if (it == tree.end() || it->is_null()) return nullptr;

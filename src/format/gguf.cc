@@ -1,4 +1,4 @@
-// Opening GGUF files: one, or all parts of a split one.
+// Opens GGUF files: one, or all parts of a split one.
 #include "format/gguf.h"
 
 #include <fmt/format.h>
@@ -15,7 +15,7 @@ Result<int64_t> split_key(const GgufMetadata& metadata, std::string_view key, in
   return value.value_or(absent);
 }
 
-// The name of part `no` (from 0) beside `path`, which must be a part's own name; whatever its ending is.
+// Returns the path of part `no` (from 0) beside `path`, which must be the name of a part, with any ending.
 Result<fs::path> part_name(const fs::path& path, int64_t no, int64_t count) {
   constexpr size_t kNumber = 7;  // "-00001-"
   const std::string name = path.filename().string(), total = fmt::format("of-{:05}", count);
@@ -23,7 +23,7 @@ Result<fs::path> part_name(const fs::path& path, int64_t no, int64_t count) {
   if (at == name.npos || at <= kNumber || name[at - kNumber] != '-' || name[at - 1] != '-')
     return fail(Error::bad_argument,
                 fmt::format("this is a part of {}, but its name does not end in -NNNNN-of-{:05}.gguf", count, count),
-                path.string(), "give the parts their names back");
+                path.string(), "restore the names of the parts");
   return path.parent_path() / fmt::format("{}-{:05}-{}", name.substr(0, at - kNumber), no + 1, name.substr(at));
 }
 

@@ -1,6 +1,5 @@
-// GGUF files, versions 2 and 3: the metadata and where each tensor lies, over one file or its splits. Knows the
-// format's words; what the keys and the tensor names mean to a model is not here.
-// Source: ggml-org/ggml docs/gguf.md.
+// Reads GGUF files, versions 2 and 3: the metadata and the place of each tensor, in one file or its splits. Does not
+// know what keys and tensor names mean to a model. Source: ggml-org/ggml docs/gguf.md.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +18,7 @@
 
 namespace kvasir {
 
-/// The format's own numbers.
+/// The format's numbers for types of metadata values.
 enum class GgufType : uint32_t {
   u8 = 0,
   i8 = 1,
@@ -39,7 +38,7 @@ enum class GgufType : uint32_t {
 /// "u32", "string", ...
 std::string_view gguf_type_name(GgufType type);
 
-/// The format's number for a type of tensors by its name there ("Q8_0" -> 8); empty when it has no such type.
+/// Returns the format's number for a tensor type by its name there ("Q8_0" -> 8); nullopt if it has no such type.
 std::optional<uint32_t> gguf_tensor_type(std::string_view name);
 
 /// A metadata value. Its views point into the mapped file.
@@ -50,13 +49,13 @@ struct GgufValue {
   std::span<const std::byte> bytes;       ///< as stored; a string without its length
   std::vector<std::string_view> strings;  ///< of an array of strings
 
-  /// Any integer type whose value fits.
+  /// For any integer type, if the value fits.
   std::optional<int64_t> as_int() const;
-  /// Any integer or float type.
+  /// For any integer or float type.
   std::optional<double> as_number() const;
   std::optional<bool> as_bool() const;
   std::optional<std::string_view> as_string() const;
-  /// The elements of an array of integers or floats; empty when this is none.
+  /// The elements of an array of integers or floats; nullopt for any other value.
   std::optional<std::vector<double>> as_numbers() const;
 };
 
@@ -64,9 +63,9 @@ struct GgufMetadata {
   std::vector<std::pair<std::string_view, GgufValue>> entries;  ///< in file order, no key twice
   boost::unordered_flat_map<std::string_view, size_t> index;
 
-  /// nullptr when there is no such key.
+  /// Returns nullptr if there is no such key.
   const GgufValue* find(std::string_view key) const;
-  // What is there must be of that kind; an absent key gives nothing. Errors name the key and the type found.
+  // Return nullopt for an absent key. Fail on a value of another kind; errors name the key and the type found.
   Result<std::optional<int64_t>> get_int(std::string_view key) const;
   Result<std::optional<double>> get_number(std::string_view key) const;
   Result<std::optional<bool>> get_bool(std::string_view key) const;
@@ -79,8 +78,8 @@ struct GgufFile {
   TensorDir tensors;      ///< of all splits; keeps the mappings that the metadata points into
 };
 
-/// What one file (not its splits) declares: every count, string, type, shape and range is checked against the size of
-/// `bytes`; the tensors' data is not touched. Tensors carry `file` = 0 and are not sorted.
+/// What one file (not its splits) declares. Parsing checks every count, string, type, shape and range against the size
+/// of `bytes` and does not touch the tensors' data. Tensors carry `file` = 0 and are not sorted.
 struct GgufHeader {
   uint32_t version = 0;
   GgufMetadata metadata;
@@ -88,10 +87,10 @@ struct GgufHeader {
 };
 Result<GgufHeader> parse_gguf_header(std::span<const std::byte> bytes, const std::string& where);
 
-/// Whether it is one by its first bytes; names mean nothing: blob stores have none that end in .gguf.
+/// True if the file starts with GGUF's magic number. Names do not count: those in blob stores do not end in .gguf.
 bool is_gguf(const std::filesystem::path& path);
 
-/// Opens a file; a split one (NAME-00001-of-00003.gguf, or another ending) with all its parts.
+/// Opens a file; if it is a part of a split one (NAME-00001-of-00003.gguf, or another ending), opens all parts.
 Result<GgufFile> open_gguf(const std::filesystem::path& path);
 
 }  // namespace kvasir

@@ -1,4 +1,4 @@
-// Parsing one GGUF file's header. Nothing is allocated that the file's own size does not bound.
+// Parses one GGUF file's header. The file's size bounds every allocation.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -218,7 +218,8 @@ class HeaderReader {
     if (alignment >= 8 && static_cast<uint64_t>(alignment) <= kMaxAlignment &&
         std::has_single_bit(static_cast<uint64_t>(alignment)))
       return static_cast<uint64_t>(alignment);
-    return refuse(fmt::format("general.alignment is {}, which is no power of two in 8..{}", alignment, kMaxAlignment));
+    return refuse(
+        fmt::format("general.alignment is {}, which is not a power of two in 8..{}", alignment, kMaxAlignment));
   }
 
   Result<void> tensor() {
@@ -236,7 +237,7 @@ class HeaderReader {
       if (dim < 1 || __builtin_mul_overflow(elements, dim, &elements)) {
         return refuse(fmt::format("dimension {} of tensor {} is {}, which no file can hold", i, in_quotes(name), dim));
       }
-      info.shape.insert(info.shape.begin(), dim);  // the file names the fastest first
+      info.shape.insert(info.shape.begin(), dim);  // the file lists the fastest dimension first
     }
     KVASIR_TRY(const uint32_t type, number<uint32_t>("a tensor's type"));
     KVASIR_TRY(info.offset, number<uint64_t>("a tensor's offset"));
@@ -265,7 +266,8 @@ class HeaderReader {
     return {};
   }
 
-  // A type without a word has unknown blocks: such a tensor reaches to the next one, so that the file can be shown.
+  // Blocks of a type without a known name have an unknown size: such a tensor extends to the next one, so that the file
+  // can still be shown.
   void stretch_unknown(uint64_t room) {
     std::vector<uint64_t> offsets{room};
     for (const TensorInfo& info : header_.tensors) offsets.push_back(info.offset);
@@ -277,7 +279,8 @@ class HeaderReader {
     }
   }
 
-  // Offsets count from the first aligned byte after the header; from here on they count from the file's start.
+  // Checks the offsets, which count from the first aligned byte after the header, and makes them count from the file's
+  // start.
   Result<void> place(uint64_t alignment) {
     const uint64_t start = (at_ + alignment - 1) / alignment * alignment;
     const uint64_t room = bytes_.size() > start ? bytes_.size() - start : 0;
@@ -320,7 +323,7 @@ T load(std::span<const std::byte> bytes, uint64_t i) {
   return value;
 }
 
-// Calls f with element i of `bytes` as its own C++ type; false when the type is no number.
+// Calls f with element i of `bytes` as its own C++ type; returns false if the type is not a number.
 template <class F>
 bool with_number(GgufType type, std::span<const std::byte> bytes, uint64_t i, const F& f) {
   switch (type) {

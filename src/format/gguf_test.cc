@@ -1,4 +1,4 @@
-// GGUF files made byte by byte: every type, every bound, split files. What real ones mean is tested in src/engine.
+// GGUF files built byte by byte: every type, every bound, split files. src/engine tests what real ones mean.
 #include "format/gguf.h"
 
 #include <fmt/format.h>
@@ -138,7 +138,7 @@ TEST(Gguf, ArraysNestedWithoutEndAreRefused) {
   EXPECT_THAT(error_of(b), HasSubstr("nested"));
 }
 
-// So that `inspect` can show the file: the model is refused where a tensor is wanted.
+// `inspect` can then show the file; the model is refused if it needs such a tensor.
 TEST(Gguf, ATypeWithoutAWordReachesToTheNextTensor) {
   const auto header =
       parse(head(3, 0).tensor("a", {7}, 4, 64).tensor("b", {3}, 77, 128).tensor("c", {4}, 0, 0).data_section(200));
@@ -192,7 +192,7 @@ TEST(Gguf, EveryCutOfAFileIsAnError) {
   b.entry("n", GgufType::u32, uint32_t{3}).tensor("w", {4, 2}, 0, 0).tensor("v", {3}, 1, 32).data_section(38);
   ASSERT_TRUE(parse(b)) << error_of(b);
   for (size_t size = 0; size < b.data.size(); ++size) {
-    // Exactly as large as the bytes that it holds, so that a read past the end is seen by the address sanitizer.
+    // The vector is exactly as large as the cut file, so that the address sanitizer sees a read past the end.
     const std::vector<char> cut(b.data.begin(), b.data.begin() + static_cast<std::ptrdiff_t>(size));
     EXPECT_FALSE(parse_gguf_header(std::as_bytes(std::span(cut)), "cut")) << size;
   }

@@ -1,5 +1,5 @@
-// Writing GGUF files, version 3: metadata entries, then tensors as a stream. Which keys and names a model needs is not
-// here. Source: ggml-org/ggml docs/gguf.md.
+// Writes GGUF files, version 3: metadata entries, then tensors as a stream. Does not know which keys and names a model
+// needs. Source: ggml-org/ggml docs/gguf.md.
 #pragma once
 
 #include <cstddef>
@@ -30,7 +30,7 @@ class GgufEntries {
   void strings(std::string_view key, std::span<const std::string_view> values);
   void i32s(std::string_view key, std::span<const int32_t> values);
   void f32s(std::string_view key, std::span<const float> values);
-  /// A value of another file.
+  /// Copies a value from another file.
   void copy(std::string_view key, const GgufValue& value);
 
  private:
@@ -42,8 +42,8 @@ class GgufEntries {
   std::vector<std::string> keys_;
 };
 
-/// Writes a file tensor by tensor without holding it. `create`, then `write` the tensors' data in declaration order in
-/// pieces of any size, then `finish`. Before finish() succeeds nothing is seen at `path`.
+/// Writes a file tensor by tensor without holding it in memory. Call `create`, then `write` with the tensors' data in
+/// declaration order in pieces of any size, then `finish`. Nothing appears at `path` before finish() succeeds.
 class GgufWriter {
  public:
   /// Errors: a type, shape or name that the format or its readers cannot hold, a key or name twice, an output that
@@ -57,7 +57,7 @@ class GgufWriter {
 
  private:
   struct Place {
-    uint64_t begin, end;  // in the data section; up to the next one's begin there are zeros
+    uint64_t begin, end;  // in the data section; zeros fill the gap up to the next begin
   };
   Result<void> pad_to(uint64_t offset);
 

@@ -1,5 +1,5 @@
-// What is written is read back: every kind of entry, every type of tensor, pieces of any size; and what cannot be
-// written is refused before a byte is.
+// Files are written and read back: every kind of entry, every type of tensor, pieces of any size. What cannot be
+// written is refused before any byte is written.
 #include "format/gguf_writer.h"
 
 #include <cstring>
@@ -89,7 +89,7 @@ TEST(GgufWriter, CopiesAnyValueOfAnotherFile) {
   EXPECT_EQ(slurp(folder / "b.gguf"), padded) << "the same bytes, up to the alignment of data that is not there";
 }
 
-// Every type of tensor in pieces of `step` bytes that do not stop at tensors' ends.
+// Writes every type of tensor in pieces of `step` bytes that cross the tensors' ends.
 void round_trip(size_t step) {
   const TempFolder folder;
   std::vector<TensorDecl> decls;

@@ -1,5 +1,5 @@
-// The two f32 layouts of llama2.c (its export.py: legacy_export, version1_export). Both store a kind of tensor for all
-// layers before the next kind; they differ in the order of the kinds.
+// The two f32 formats of llama2.c (its export.py: legacy_export, version1_export). Both store one kind of tensor for
+// all layers before the next kind; they differ in the order of kinds.
 #include "format/llama2c.h"
 
 #include <cstring>
@@ -82,7 +82,7 @@ Result<Header> read_header(std::span<const std::byte> bytes, const std::string& 
     h.data_start = kV1HeaderBytes;
   } else {
     read_fields(bytes, 0, h);
-    h.tied = h.vocab > 0;  // a negative size marks a classifier of its own
+    h.tied = h.vocab > 0;  // a negative size marks a separate classifier
     h.vocab = h.vocab < 0 ? -h.vocab : h.vocab;
   }
   KVASIR_CHECK(check_header(h, where));

@@ -1,5 +1,5 @@
 // llama2.c checkpoints (.bin): the legacy file without a magic number (v0) and "ak42" version 1, both f32. Presents
-// them as a Hugging Face Llama would be: the same configuration keys, the same tensor names.
+// them with the configuration keys and tensor names of a Hugging Face Llama.
 #pragma once
 
 #include <filesystem>
@@ -16,7 +16,7 @@ struct Llama2cFile {
   TensorDir tensors;
 };
 
-/// Every header field is checked and the file must have exactly the bytes that the header implies.
+/// Fails if a header field is out of range or the file does not have exactly the bytes that the header implies.
 Result<Llama2cFile> open_llama2c(const std::filesystem::path& path);
 
 }  // namespace kvasir

@@ -1,4 +1,4 @@
-// Mapping and unmapping.
+// Maps and unmaps files.
 #include "format/mapped_file.h"
 
 #include <fcntl.h>
@@ -15,7 +15,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// Another file may have the name by now.
+// Opens the file again by its name, and checks its identity: another file may have the name by now.
 int open_direct(const InputFile& file) {
   const int fd = ::open(file.path().c_str(), O_RDONLY | O_CLOEXEC | O_DIRECT | O_NONBLOCK);
   struct stat info;
@@ -46,7 +46,7 @@ MappedFile::~MappedFile() {
   if (direct_fd_ >= 0) ::close(direct_fd_);
 }
 
-// Not by reading with RWF_NOWAIT, which would begin to read ahead.
+// Does not read with RWF_NOWAIT, which would start reading ahead.
 bool MappedFile::cached(uint64_t offset) const {
   constexpr uint64_t kPage = 4096;
   unsigned char page = 0;

@@ -1,4 +1,4 @@
-// Files mapped read-only. Nothing here knows what the bytes mean.
+// Files memory-mapped read-only. Does not know what the bytes mean.
 #pragma once
 
 #include <cstddef>
@@ -13,9 +13,9 @@
 
 namespace kvasir {
 
-/// A file mapped read-only for as long as the object lives; its resident pages count as weights, for only models are
-/// mapped. Safe to read from any thread. If another process truncates the file, touching bytes() past its new end kills
-/// the process (SIGBUS); read_at returns an error instead.
+/// A file memory-mapped read-only for as long as the object lives. Its resident pages count as weights, since only
+/// models are mapped. Safe to read from any thread. If another process truncates the file, touching bytes() past its
+/// new end kills the process (SIGBUS); read_at returns an error instead.
 class MappedFile {
  public:
   /// Errors: missing or unreadable file, not a regular file, empty file.
@@ -30,15 +30,15 @@ class MappedFile {
 
   /// InputFile::read_at, which does not touch the mapping.
   Result<void> read_at(uint64_t offset, std::span<std::byte> out) const { return file_.read_at(offset, out); }
-  /// Whether this byte lies in the page cache now. Of a file that is not ours the system does not tell: true.
-  /// Requires: it lies in the file.
+  /// True if this byte is in the page cache now. Also true for a file of another owner, whose state the system hides.
+  /// Requires: the byte lies in the file.
   bool cached(uint64_t offset) const;
   Result<void> check_size() const { return file_.check_size(); }
-  /// Takes what was touched of the mapping out of this process's resident set; it stays in the page cache.
+  /// Removes the mapping's pages from this process's resident set; they stay in the page cache.
   void drop_pages() const;
 
   int fd() const { return file_.fd(); }
-  /// Reads past the page cache (O_DIRECT); -1 where the file system cannot.
+  /// Descriptor for reads past the page cache (O_DIRECT); -1 if the file system has none.
   int direct_fd() const { return direct_fd_; }
 
  private:

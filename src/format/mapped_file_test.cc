@@ -1,4 +1,4 @@
-// Mappings against what was written.
+// Mapped files against the bytes written.
 #include "format/mapped_file.h"
 
 #include <sys/mman.h>
@@ -63,13 +63,14 @@ TEST(MappedFile, ItsResidentPagesCountAsWeights) {
     const auto bytes = (*file)->bytes();
     EXPECT_EQ(resident_weights(), before);
     for (size_t i = 0; i < kRead; ++i) EXPECT_EQ(bytes[101 * i * page + i], as_span(text)[101 * i * page + i]);
-    const size_t few = resident_weights() - before;  // the kernel may map cached neighbours of what a fault asks for
+    const size_t few = resident_weights() - before;  // the kernel may also map cached neighbours of a page
     EXPECT_GE(few, kRead * page);
     EXPECT_LE(few, kPages * page);
     EXPECT_TRUE(std::ranges::equal(bytes, as_span(text)));
     EXPECT_EQ(resident_weights(), before + kPages * page);
     std::byte* const begin = const_cast<std::byte*>(bytes.data());
-    ASSERT_EQ(::madvise(begin + 11 * page, kDropped * page, MADV_DONTNEED), 0);  // or all of the 2 MiB around them
+    ASSERT_EQ(::madvise(begin + 11 * page, kDropped * page, MADV_DONTNEED),
+              0);  // may drop all of the 2 MiB around them
     EXPECT_LE(resident_weights(), before + (kPages - kDropped) * page);
     ASSERT_EQ(::madvise(begin, bytes.size(), MADV_DONTNEED), 0);
     EXPECT_EQ(resident_weights(), before);

@@ -1,5 +1,4 @@
-// Opening a model's safetensors: one file, or the shards that an index lists. The header itself is
-// safetensors_header.cc.
+// Opens a model's safetensors: one file, or the shards that an index lists. safetensors_header.cc parses the headers.
 #include "format/safetensors.h"
 
 #include <map>

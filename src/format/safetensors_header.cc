@@ -1,5 +1,5 @@
-// The header of a safetensors file: its JSON as events (a header may be 100 MB, a tree would be ten times that), then
-// every number checked against the file.
+// Parses the header of a safetensors file: reads its JSON as events (a header may be 100 MB, a tree would be ten times
+// that), then checks every number against the file.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -140,7 +140,8 @@ class SafetensorsReader final : public nlohmann::json_sax<nlohmann::json> {
   bool has_metadata_ = false;
 };
 
-/// Bytes of a tensor. Zero dimensions count as one towards the overflow check, so a caller may multiply in any order.
+/// Returns the bytes of a tensor. Zero dimensions count as one in the overflow check, so a caller may multiply in any
+/// order.
 Result<uint64_t> checked_bytes(const RawTensor& raw, const std::string& where) {
   const auto bits = safetensors_dtype_bits(raw.dtype);
   if (!bits)
@@ -176,12 +177,12 @@ Result<TensorInfo> checked_tensor(RawTensor raw, uint64_t data_start, uint64_t d
                 where);
   const Codec* codec = find_codec(raw.dtype);
   if (codec != nullptr && codec->block_elems * *safetensors_dtype_bits(raw.dtype) != codec->block_bytes * 8)
-    codec = nullptr;  // a type of ours that only shares the name
+    codec = nullptr;  // a codec that only shares the name
   return TensorInfo{
       std::move(raw.name), codec, std::move(raw.dtype), std::move(raw.shape), data_start + begin, bytes, 0};
 }
 
-/// The tensors, one after the other, must be the whole data section.
+/// Checks that the tensors, one after the other, cover the whole data section.
 Result<void> check_cover(std::vector<TensorInfo>& tensors, uint64_t data_start, uint64_t file_bytes,
                          const std::string& where) {
   std::sort(tensors.begin(), tensors.end(), [](const TensorInfo& a, const TensorInfo& b) {
@@ -204,7 +205,7 @@ Result<void> check_cover(std::vector<TensorInfo>& tensors, uint64_t data_start, 
   return {};
 }
 
-/// The JSON text between the 8-byte length and the data.
+/// Returns the JSON text between the 8-byte length and the data.
 Result<std::string_view> header_text(std::span<const std::byte> file, const std::string& where) {
   uint64_t length = 0;
   if (file.size() < sizeof length)

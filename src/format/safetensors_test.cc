@@ -1,4 +1,4 @@
-// Reading: valid files made here byte by byte, then every lie that a file can tell.
+// Reads valid files built here byte by byte, then files with every kind of wrong header; then writes files.
 #include "format/safetensors.h"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// Writing a safetensors file as a stream: the header from the declarations, then the caller's bytes, counted.
+// Writes a safetensors file as a stream: the header from the declarations, then the caller's bytes, counted.
 #include <algorithm>
 #include <limits>
 #include <utility>
@@ -29,7 +29,7 @@ Result<uint64_t> declared_bytes(const TensorDecl& tensor, const std::string& whe
   return static_cast<uint64_t>(bytes);
 }
 
-/// The length and the JSON, padded with spaces so that the data starts at a multiple of 8.
+/// Returns the length and the JSON, padded with spaces so that the data starts at a multiple of 8.
 std::string header_of(const std::vector<TensorDecl>& tensors, const std::vector<uint64_t>& ends) {
   std::string json = R"({"__metadata__":{"format":"pt"})";
   uint64_t begin = 0;

@@ -1,4 +1,4 @@
-// Rows and blocks, byte by byte where a range begins or ends inside one.
+// Copies rows and blocks; a range may begin or end inside one.
 #include "format/scattered_rows.h"
 
 #include <algorithm>
@@ -7,9 +7,9 @@
 namespace kvasir {
 namespace {
 
-constexpr size_t kMxCodes = 16, kMxBlock = 1 + kMxCodes;  // of MXFP4: a scale, then 32 codes of 4 bits
+constexpr size_t kMxCodes = 16, kMxBlock = 1 + kMxCodes;  // MXFP4 block: a scale, then 32 codes of 4 bits
 
-// 8 codes of 4 bits, the first one lowest, as the low halves of 8 bytes.
+// Spreads 8 codes of 4 bits, the first one lowest, to the low halves of 8 bytes.
 uint64_t spread(uint32_t codes) {
   uint64_t x = codes;
   x = (x | x << 16) & 0x0000ffff0000ffff;
@@ -17,7 +17,7 @@ uint64_t spread(uint32_t codes) {
   return (x | x << 4) & 0x0f0f0f0f0f0f0f0f;
 }
 
-// A byte of `codes` has elements 2j and 2j + 1; one of a block has j and j + 16.
+// Byte j of `codes` holds elements 2j and 2j + 1; byte j of a block holds j and j + 16.
 void join_block(const std::byte* codes, std::byte scale, std::byte* block) {
   uint32_t eights[4];
   std::memcpy(eights, codes, kMxCodes);
@@ -26,7 +26,7 @@ void join_block(const std::byte* codes, std::byte scale, std::byte* block) {
   std::memcpy(block + 1, joined, kMxCodes);
 }
 
-// Bytes of a row of blocks, from `begin` on.
+// Fills `out` with bytes of a row of blocks, from `begin` on.
 void join_row(const std::byte* codes, const std::byte* scales, uint64_t begin, std::span<std::byte> out) {
   for (size_t done = 0; done < out.size();) {
     const size_t block = (begin + done) / kMxBlock, skip = (begin + done) % kMxBlock;

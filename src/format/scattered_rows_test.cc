@@ -1,5 +1,5 @@
-// Tensors that are put together of what their file keeps apart: every byte, wherever a range begins and ends, and the
-// same from every source.
+// Tensors that are assembled from pieces of their files: every byte of every range, and the same bytes from every
+// source.
 #include "format/scattered_rows.h"
 
 #include <gmock/gmock.h>
@@ -16,14 +16,15 @@ using testing::AllOf;
 using testing::HasSubstr;
 
 constexpr size_t kRows = 6, kBlocks = 3,
-                 kPlain = 23;  // of the stored matrix, and bytes of what lies between its planes
+                 kPlain = 23;  // rows and blocks of the stored matrix; bytes of the plain tensor
 
 std::byte code(size_t row, size_t block, size_t element) {
   return static_cast<std::byte>((row * 7 + block * 5 + element * 3 + element / 16) % 16);
 }
 std::byte scale(size_t row, size_t block) { return static_cast<std::byte>(100 + row * 10 + block); }
 
-// The codes' plane, some other bytes, the scales' plane in a file of its own: two matrices whose rows take turns.
+// Two matrices with interleaved rows: one file holds the plane of codes and a plain tensor, another the plane of
+// scales.
 class Scattered : public testing::Test {
  protected:
   void SetUp() override {
@@ -58,7 +59,7 @@ class Scattered : public testing::Test {
     info.bytes = kPlain;
     return info;
   }
-  // Rows first, first + 2, ... as Kvasir computes with them.
+  // Rows first, first + 2, ... in the form that Kvasir computes with.
   static std::vector<std::byte> whole(size_t first) {
     std::vector<std::byte> out;
     for (size_t r = first; r < kRows; r += 2)
@@ -124,7 +125,7 @@ TEST_F(Scattered, RowsWithoutScalesAreOnlyPicked) {
   EXPECT_EQ(pieces_of(info, 4, 7)[0].bytes, 2 * 7 + 3u);
 }
 
-// More than is put together at once.
+// The tensor is larger than the part that is assembled at once.
 TEST_F(Scattered, ALargeTensorIsReadInPieces) {
   constexpr uint64_t kRow = 1000, kStep = 1003, kMany = 3000;
   put(folder_ / "large", pattern(kMany * kStep));
@@ -159,7 +160,7 @@ TEST_F(Scattered, ResidentAndStreamedGiveTheSame) {
   }
 }
 
-// Two slots, each of the pieces as they lie in whole blocks of the file, or of all parts put together.
+// Each of the two slots can hold the pieces in whole blocks of the file, or all parts assembled.
 TEST_F(Scattered, StreamedOnesTakeTwoSlots) {
   const auto source = open_weights(dir_, use(), WeightsMode::streamed);
   ASSERT_TRUE(source) << message_of(source);

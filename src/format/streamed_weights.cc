@@ -12,10 +12,10 @@
 namespace kvasir {
 namespace {
 
-// Parts that lie so near to one another in their file are read in one go, with what is between them.
+// Parts at most this many bytes apart in their file are read together, with the bytes between them.
 constexpr uint64_t kNear = 16 << 10;
 
-constexpr size_t kJoinAlign = 64;  // of what lies in one piece
+constexpr size_t kJoinAlign = 64;  // of contiguous tensors in an assembled group
 
 constexpr size_t whole_blocks(size_t n) {
   return (n + BackgroundReader::kAlign - 1) / BackgroundReader::kAlign * BackgroundReader::kAlign;
@@ -23,8 +23,8 @@ constexpr size_t whole_blocks(size_t n) {
 
 }  // namespace
 
-// An extent starts as far into a block of the slot as it does in a block of the file, so that whole blocks can be read
-// past the page cache.
+// An extent has the same offset within a block in the slot as in the file, so that whole blocks can be read past the
+// page cache.
 void StreamedWeights::place_pieces(const TensorDir& dir, Placement& placement) {
   std::vector<std::pair<FilePiece, size_t*>> order;
   for (Part& part : placement.parts)
@@ -46,7 +46,8 @@ void StreamedWeights::place_pieces(const TensorDir& dir, Placement& placement) {
   }
 }
 
-// Put together, scattered tensors come last, one after the other: their blocks of odd sizes cannot be aligned anyway.
+// In an assembled group, scattered tensors come last, one after the other: their blocks have odd sizes and cannot be
+// aligned anyway.
 StreamedWeights::Placement StreamedWeights::place(const TensorDir& dir, const std::vector<TensorPart>& group) {
   Placement placement;
   for (const TensorPart& part : group) {
@@ -95,7 +96,7 @@ StreamedWeights::Slot* StreamedWeights::slot_of(int group) {
   return nullptr;
 }
 
-// Requires: no read is under way, the slot is not held.
+// Starts to read `group` into `slot`. Requires: no read is in progress, the slot is not held.
 void StreamedWeights::start(Slot& slot, int group) {
   const Placement& placement = placements_[static_cast<size_t>(group)];
   const auto& parts = use_.groups[static_cast<size_t>(group)];
@@ -111,11 +112,11 @@ void StreamedWeights::start(Slot& slot, int group) {
   reader_->start(reads);
 }
 
-// What only has to be copied is copied when it is wanted, into the slot that the processor's caches hold.
-// Requires: no read from the disk is under way.
+// Drops a read that needs no disk: cached bytes are copied when the group is acquired, into the slot that the
+// processor's caches hold. Requires: no read from the disk is in progress.
 void StreamedWeights::cancel() { std::exchange(reading_, nullptr)->group = -1; }
 
-// The group's tensor at this offset of the file, or the one before.
+// Returns the name of the group's tensor at this offset of the file, or of the nearest one before it.
 std::string StreamedWeights::tensor_at(int group, const Extent& extent, uint64_t offset) const {
   const auto& tensors = use_.groups[static_cast<size_t>(group)];
   const auto& parts = placements_[static_cast<size_t>(group)].parts;
@@ -131,7 +132,7 @@ std::string StreamedWeights::tensor_at(int group, const Extent& extent, uint64_t
   return found;
 }
 
-// Puts the group of `from` together in `to`. What was read is of no use any more.
+// Assembles the group of `from` in `to`. Afterwards `from` has no group.
 void StreamedWeights::join(Slot& from, Slot& to, ThreadPool& pool) const {
   const auto& tensors = use_.groups[static_cast<size_t>(from.group)];
   const Placement& placement = placements_[static_cast<size_t>(from.group)];
@@ -152,7 +153,7 @@ void StreamedWeights::join(Slot& from, Slot& to, ThreadPool& pool) const {
   to.joined = true;
 }
 
-// Waits for the read that is under way; afterwards the slot has its group, or nothing of use.
+// Waits for the read in progress. Afterwards the slot has its group or, if the read failed, none.
 Result<void> StreamedWeights::finish(ThreadPool& pool) {
   Slot& slot = *std::exchange(reading_, nullptr);
   auto read = reader_->wait(pool);
@@ -169,7 +170,7 @@ Result<std::span<const std::byte* const>> StreamedWeights::acquire(int group, in
     return fail(Error::internal, fmt::format("weight group {} is out of range, there are {}", group, groups()));
   Slot* slot = slot_of(group);
   if (slot == nullptr) {
-    if (reading_ != nullptr) (void)finish(pool);  // a group that nobody wants any more
+    if (reading_ != nullptr) (void)finish(pool);  // its group is not needed any more
     slot = slots_[0].held ? &slots_[1] : &slots_[0];
     if (slot->held) return fail(Error::internal, "two weight groups are held already", "streamed weights");
     start(*slot, group);

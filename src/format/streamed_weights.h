@@ -1,5 +1,5 @@
 // Weights that are read again in every pass: two slots of memory, one in use while the other is filled. Scattered
-// tensors are put together from the slot that was filled into the other one.
+// tensors are assembled from the filled slot into the other one.
 #pragma once
 
 #include <array>
@@ -17,7 +17,7 @@ namespace kvasir {
 
 class StreamedWeights final : public WeightSource {
  public:
-  /// Begins to read the first group. `total` is what total_bytes() gives. Errors: no memory, no thread.
+  /// Starts to read the first group. total_bytes() returns `total`. Errors: no memory, no thread.
   static Result<std::unique_ptr<WeightSource>> open(std::shared_ptr<const TensorDir> dir, WeightUse use, size_t total,
                                                     BackgroundReader::Options options = {});
 
@@ -32,7 +32,7 @@ class StreamedWeights final : public WeightSource {
   int groups() const override { return static_cast<int>(use_.groups.size()); }
 
  private:
-  // Consecutive bytes of a file, and where in a slot they go.
+  // Consecutive bytes of a file, and their position in a slot.
   struct Extent {
     const MappedFile* file;
     uint64_t offset;
@@ -41,20 +41,20 @@ class StreamedWeights final : public WeightSource {
   // A part of a group and its pieces.
   struct Part {
     std::array<FilePiece, 2> pieces;
-    std::array<size_t, 2> at = {};  // where each piece is
-    size_t joined = 0;              // where the part is once the group is put together
+    std::array<size_t, 2> at = {};  // position of each piece in a slot
+    size_t joined = 0;              // position of the part in the assembled group
   };
-  // How a group lies in a slot as it is read and, where it has scattered tensors, once it is put together.
+  // The positions of a group in a slot: as read and, if it has scattered tensors, as assembled.
   struct Placement {
     std::vector<Extent> extents;
-    std::vector<Part> parts;  // of an absent one: without bytes
+    std::vector<Part> parts;  // an absent part has no bytes
     size_t bytes = 0, joined_bytes = 0;
     bool scattered = false;
   };
   struct Slot {
     Buffer memory;
-    int group = -1;       // what is there, or being read; -1: nothing of use
-    bool joined = false;  // put together, or nothing had to be
+    int group = -1;       // the group that is there or being read; -1: none
+    bool joined = false;  // assembled, or needs no assembling
     bool held = false;
     std::vector<const std::byte*> pointers;
   };
@@ -74,8 +74,8 @@ class StreamedWeights final : public WeightSource {
   WeightUse use_;
   size_t total_;
   std::vector<Placement> placements_;  // [groups]
-  // Held from begin_pass() to the end of the pass, which alone uses what follows. The lock is returned, which the
-  // analysis of clang does not follow, so no member says so.
+  // Held from begin_pass() to the end of the pass; only that pass uses the members below. They are not annotated:
+  // clang's analysis does not follow a lock that is returned.
   Mutex one_pass_;
   std::array<Slot, 2> slots_;
   Slot* reading_ = nullptr;                   // the slot that the reader fills now

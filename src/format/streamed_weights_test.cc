@@ -1,4 +1,4 @@
-// Streaming by every way of reading, with several threads, and what happens when a read fails.
+// Streaming with every way of reading, with several threads, and with failed reads.
 #include "format/streamed_weights.h"
 
 #include <fcntl.h>
@@ -21,7 +21,7 @@ using testing::HasSubstr;
 
 constexpr size_t kTensors = 6, kBytes = (size_t{1} << 20) + 333;
 
-// A file of some tensors, each byte of which tells where it is; offsets and sizes are odd.
+// A file of several tensors; each byte depends on its position. Offsets and sizes are odd.
 class ThreadsStreamed : public testing::TestWithParam<std::tuple<bool, bool>> {
  protected:
   void SetUp() override {
@@ -102,7 +102,7 @@ TEST_P(ThreadsStreamed, PassesOfSeveralThreadsTakeTurns) {
 
 TEST_P(ThreadsStreamed, AFailedReadNamesTheTensorAndTheNextWorks) {
   const auto source = open();
-  ASSERT_TRUE(source->acquire(0, 5, *pool_));  // which is being read ahead, maybe
+  ASSERT_TRUE(source->acquire(0, 5, *pool_));  // group 5 may be read ahead now
   source->release(0);
   fs::resize_file(path(), dir_->tensors[4].offset + 1000);
   const auto cut = source->acquire(4, 5, *pool_);
@@ -130,7 +130,7 @@ size_t cached_bytes(const MappedFile& file) {
 using PageCache = ThreadsStreamed;
 INSTANTIATE_TEST_SUITE_P(Kept, PageCache, testing::Combine(testing::Bool(), testing::Values(false)));
 
-// Where memory is short, a pass leaves nothing behind that others' pages would have to go for.
+// If read bytes may not stay cached, a pass leaves the page cache almost as it was.
 TEST_P(PageCache, IsLeftAsItWas) {
   if (dir_->files[0]->direct_fd() < 0) GTEST_SKIP() << "this file system has no O_DIRECT";
   drop_cache();

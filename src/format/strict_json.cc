@@ -71,7 +71,7 @@ class TreeBuilder final : public nlohmann::json_sax<Json> {
     return true;
   }
 
-  std::vector<Json*> open_;  // only the last one grows, so the pointers before it stay good
+  std::vector<Json*> open_;  // only the last one grows, so the pointers before it stay valid
   std::string key_;
 };
 

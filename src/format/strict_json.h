@@ -13,11 +13,11 @@ namespace kvasir {
 
 inline constexpr int kMaxJsonDepth = 64;
 
-/// The document as a tree. Errors name the byte and never hold more than a few words of the input.
+/// Returns the document as a tree. Errors name the byte and quote at most a few words of the input.
 Result<nlohmann::json> parse_strict_json(std::string_view text, const std::string& where);
 
-/// Feeds a SAX handler; true when the whole text was one JSON value. A NUL byte is refused here, because the JSON
-/// library takes it for the end of the text.
+/// Feeds a SAX handler; returns true if the whole text is one JSON value. Refuses a NUL byte, which the JSON library
+/// takes for the end of the text.
 bool feed_strict_json(std::string_view text, nlohmann::json_sax<nlohmann::json>& handler);
 
 }  // namespace kvasir

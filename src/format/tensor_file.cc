@@ -1,4 +1,4 @@
-// Looking up tensors by name.
+// Sorts tensors by name and looks them up.
 #include "format/tensor_file.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Reads that the kernel does while we go on (io_uring). One thread uses it; not every system allows it.
+// Asynchronous reads through io_uring, used by one thread. Not every system allows io_uring.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@ class UringQueue {
  public:
   static constexpr unsigned kDepth = 16;
 
-  /// Nothing where the kernel or a sandbox refuses.
+  /// Returns nullopt if the kernel or a sandbox refuses.
   static std::optional<UringQueue> open();
 
   struct Done {
@@ -23,9 +23,10 @@ class UringQueue {
   };
   bool full() const { return in_flight_ == kDepth; }
   bool idle() const { return in_flight_ == 0; }
-  /// Requires: not full. `out` must stay until the read is done. False when the kernel takes no more.
+  /// Starts a read; `out` must stay valid until it is done. Returns false if the kernel takes no more. Requires: not
+  /// full.
   bool read(int fd, uint64_t offset, std::byte* out, size_t bytes, uint64_t tag);
-  /// Waits for one read. Requires: not idle.
+  /// Waits until one read is done. Requires: not idle.
   Done wait();
 
  private:

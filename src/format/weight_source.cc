@@ -1,4 +1,4 @@
-// The resident and the mapped source. Both resolve every pointer at open, so acquire only hands them out.
+// The resident and the mapped source. Both resolve every pointer at open, so acquire only returns them.
 #include "format/weight_source.h"
 
 #include <algorithm>
@@ -19,7 +19,7 @@ namespace kvasir {
 namespace {
 
 using Pointers = std::vector<std::vector<const std::byte*>>;
-using Place = std::tuple<int, uint64_t, uint64_t>;  // file, offset, bytes: what makes two mentions the same tensor
+using Place = std::tuple<int, uint64_t, uint64_t>;  // file, offset, bytes: equal if two mentions are one tensor
 
 constexpr size_t kTensorAlign = 64;
 constexpr size_t kReadChunk = size_t{8} << 20;
@@ -80,13 +80,13 @@ class MappedSource final : public FixedSource {
   Result<void> check() const override {
     if (scattered_ == nullptr) return {};
     return fail(Error::unsupported,
-                fmt::format("tensor {} has to be put together of parts that its file keeps apart, which mapped weights "
+                fmt::format("tensor {} must be assembled from parts that its file stores apart, which mapped weights "
                             "cannot do",
                             in_quotes(scattered_->name_in_file())),
                 dir().files[static_cast<size_t>(scattered_->file)]->path().string(),
                 "ModelOptions::weights = resident or streamed");
   }
-  // A page past the file's end would kill the process, so a file that was cut is noticed before a pass touches it.
+  // A page past the file's end would kill the process, so a truncated file is detected before a pass touches it.
   Result<std::span<const std::byte* const>> acquire(int group, int next, ThreadPool& pool) override {
     KVASIR_CHECK(check());
     if (group == 0)
@@ -106,7 +106,7 @@ class MappedSource final : public FixedSource {
     return nullptr;
   }
 
-  const TensorInfo* scattered_ = nullptr;  // the first one of a group
+  const TensorInfo* scattered_ = nullptr;  // the first scattered tensor of the groups
 };
 
 class ResidentSource final : public FixedSource {
@@ -160,7 +160,7 @@ Result<void> check_place(const TensorDir& dir, const TensorInfo& tensor) {
   return {};
 }
 
-/// Bytes of the distinct tensors, after checking that each lies in its file.
+/// Returns the bytes of the distinct tensors, after checking that each lies in its file.
 Result<size_t> checked_total(const TensorDir& dir, const WeightUse& use) {
   size_t total = 0;
   Result<void> checked;
@@ -180,7 +180,7 @@ Result<void> read_piece(const TensorDir& dir, const TensorInfo& tensor, const Fi
               got.error().where, got.error().hint);
 }
 
-// Some rows at a time, so that their parts take little memory.
+// Reads some rows at a time, so that the pieces take little memory.
 Result<void> read_scattered(const TensorDir& dir, const TensorInfo& tensor, uint64_t begin, std::span<std::byte> out) {
   constexpr size_t kAtOnce = size_t{256} << 10;
   std::vector<std::byte> parts[2];

@@ -1,6 +1,6 @@
-// Where a model's weights are while it runs. Tensors come in groups (one a layer, say) that are acquired, used and
-// released one after the other, so that a source may hold only a few of them; tables are looked up by row and never
-// acquired. Knows no model: the caller makes the groups.
+// Provides a model's weights while it runs. Tensors come in groups (one per layer, for instance) that are acquired,
+// used and released one after the other, so that a source may hold only a few of them; tables are looked up by row and
+// never acquired. Knows no model: the caller makes the groups.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@
 
 namespace kvasir {
 
-/// Some consecutive bytes of a tensor. Null: one that this model does not have.
+/// Consecutive bytes of a tensor. Null: a tensor that this model does not have.
 struct TensorPart {
   const TensorInfo* tensor = nullptr;
   uint64_t begin = 0, bytes = 0;
@@ -27,36 +27,36 @@ struct TensorPart {
   static TensorPart all_of(const TensorInfo* tensor) { return {tensor, 0, tensor == nullptr ? 0 : tensor->bytes}; }
 };
 
-/// What a source is opened for.
+/// The parts and tables that a source is opened for.
 struct WeightUse {
   std::vector<std::vector<TensorPart>> groups;
   std::vector<const TensorInfo*> tables;
 };
 
-/// The bytes are the file's own, row-major, whatever the mode, or put together of them (ScatteredRows); results cannot
-/// depend on the mode. What acquire gave may be read by all threads; the rest is for the one that runs the pass.
+/// In every mode the bytes are the file's own, row-major, or assembled from them (ScatteredRows), so results do not
+/// depend on the mode. All threads may read an acquired group; the methods are for the thread that runs the pass.
 class WeightSource {
  public:
   virtual ~WeightSource() = default;
 
-  /// Errors: this source cannot give all that it was opened for, as mapped pages cannot hold a tensor that has to be
-  /// put together; acquire would fail.
+  /// Fails if acquire would fail because of the mode: mapped pages cannot hold a tensor that must be assembled.
   virtual Result<void> check() const { return {}; }
-  /// Held for a whole pass: passes of several threads over one streamed source run one after the other.
+  /// Returns a lock to hold for a whole pass: passes of several threads over one streamed source run one after the
+  /// other.
   virtual std::unique_lock<Mutex> begin_pass() { return {}; }
-  /// Pointers to the group's parts in the order of WeightUse; nullptr where that held none. They are good until
-  /// release(group). Resident ones are aligned to 64 bytes, the others as the file has them. `next` is the group that
-  /// will be acquired after this one, -1 for none; at most one group is held at a time. The pool's threads may help.
-  /// Errors: what could not be read, with the tensor, the file and the offset; a file that was cut.
+  /// Returns pointers to the group's parts in the order of WeightUse; nullptr for an absent part. They are valid until
+  /// release(group). Resident parts are aligned to 64 bytes, others as in the file. `next` is the group to be acquired
+  /// after this one, -1 for none; at most one group is held at a time. The pool's threads may help. Errors: a failed
+  /// read, naming the tensor, the file and the offset; a file that was truncated.
   virtual Result<std::span<const std::byte* const>> acquire(int group, int next, ThreadPool& pool) = 0;
-  /// Ends the use of what acquire(group) gave. Once per acquire.
+  /// Ends the use of an acquired group. Call it once per acquire.
   virtual void release(int group) = 0;
-  /// Copies bytes of one of WeightUse::tables, from `begin` on; of any tensor where all are resident.
+  /// Copies bytes of one of WeightUse::tables, from `begin` on; in resident mode, of any tensor.
   virtual Result<void> copy(const TensorInfo& table, uint64_t begin, std::span<std::byte> out) const = 0;
 
-  /// Bytes of memory held by the source itself now; 0 when the pages belong to the file.
+  /// Bytes of memory that the source itself holds now; 0 if the pages belong to the file.
   virtual size_t resident_bytes() const = 0;
-  /// Bytes of all parts and tables, what is in several counted once.
+  /// Bytes of all tensors of the WeightUse, each counted once.
   virtual size_t total_bytes() const = 0;
   virtual WeightsMode mode() const = 0;
   virtual int groups() const = 0;

@@ -1,4 +1,4 @@
-// All sources must hand out the same bytes; a file cut behind our back must be an error.
+// All sources must return the same bytes; a file truncated while it is open must be an error.
 #include "format/weight_source.h"
 
 #include <gmock/gmock.h>
@@ -65,7 +65,7 @@ TEST_P(WeightSources, GiveTheFilesBytesInOrder) {
   EXPECT_EQ((*source)->mode(), GetParam());
   EXPECT_EQ((*source)->groups(), 4);
   EXPECT_EQ((*source)->total_bytes(), 60 + kBig * 4 + 6 + 8);
-  // In order twice, as passes go; then as nobody said before.
+  // In order twice, as passes do; then groups that the previous `next` did not name.
   const std::vector<std::pair<int, int>> order = {{0, 1}, {1, 2}, {2, 3}, {3, 0},  {0, 1}, {1, 2},  {2, 3},
                                                   {3, 0}, {2, 0}, {3, 1}, {3, -1}, {0, 0}, {1, 99}, {0, -1}};
   for (const auto& [group, next] : order) {

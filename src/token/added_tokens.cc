@@ -14,7 +14,7 @@ std::uint64_t edge(std::uint32_t node, char byte) {
   return std::uint64_t{node} << 8 | static_cast<unsigned char>(byte);
 }
 
-// The character that ends at `end` and begins not before `floor`; its kind is not kChar where there is none.
+// Returns the character that ends at `end` and begins at or after `floor`; if there is none, its kind is not kChar.
 Utf8Step char_before(std::string_view text, std::size_t floor, std::size_t end) {
   if (end <= floor) return {Utf8Kind::kInvalid, 0, 0};
   std::size_t begin = end - 1;
@@ -24,7 +24,7 @@ Utf8Step char_before(std::string_view text, std::size_t floor, std::size_t end) 
   return step;
 }
 
-// Where the white space that ends at `end` begins, not before `floor`.
+// Returns the start, at or after `floor`, of the white space that ends at `end`.
 std::size_t space_start(std::string_view text, std::size_t floor, std::size_t end) {
   while (true) {
     const Utf8Step step = char_before(text, floor, end);

@@ -1,4 +1,5 @@
-// Finding the tokens that a file adds outside its merges (special tokens, mostly) in a text, before any cutting.
+// Finds the tokens that a file adds outside its merges (mostly special tokens) in a text, before it is split into
+// words.
 #pragma once
 
 #include <cstdint>
@@ -19,13 +20,13 @@ struct AddedToken {
   std::string content;
   int id = -1;
   bool special = false;
-  bool normalized = false;   ///< looked for in the normalised text, not in the raw one
+  bool normalized = false;   ///< matched in the normalised text, not in the raw one
   bool lstrip = false;       ///< swallows the white space before it
   bool rstrip = false;       ///< swallows the white space after it
-  bool single_word = false;  ///< only where no letter, digit or mark stands beside it
+  bool single_word = false;  ///< only if no letter, digit, mark or connector is next to it
 };
 
-/// A trie over the contents. Immutable once filled, then thread-safe.
+/// A trie over the contents of added tokens. Thread-safe once filled.
 class AddedTokenFinder {
  public:
   /// Requires: content is not empty, at most kMaxContentBytes.
@@ -36,15 +37,15 @@ class AddedTokenFinder {
     std::size_t end;
     int id;
   };
-  /// The leftmost, longest token at or after `from` with no byte in `data`. White space before `from` and in `data` is
-  /// never swallowed.
+  /// Returns the leftmost, longest token that begins at or after `from` and has no byte in `data`. Never swallows white
+  /// space before `from` or in `data`.
   std::optional<Found> next(std::string_view text, std::size_t from, std::span<const TextSpan> data = {}) const;
 
-  /// The longest token that begins exactly at `at`, whatever stands around it.
+  /// Returns the longest token that begins exactly at `at`; ignores lstrip, rstrip and single_word.
   std::optional<Found> longest_at(std::string_view text, std::size_t at) const;
 
-  /// Appends the id of every token in the text, outside `data`, to `out` and gives what lies between them to `rest`,
-  /// which returns a Result<void>, in order.
+  /// Appends the id of every token outside `data` to `out`. Calls `rest`, which returns a Result<void>, with each part
+  /// of the text between tokens, in order.
   template <class Rest>
   Result<void> split(std::string_view text, std::span<const TextSpan> data, std::vector<int>& out,
                      const Rest& rest) const {
@@ -69,7 +70,7 @@ class AddedTokenFinder {
     bool rstrip;
     bool single_word;
   };
-  // -1 if nothing starts at `at`, else the entry; `length` is its content's.
+  // Returns the entry whose content starts at `at` and sets `length` to the content's; -1 if there is none.
   int entry_at(std::string_view text, std::size_t at, std::size_t& length) const;
 
   std::vector<Entry> tokens_;
@@ -81,8 +82,8 @@ class AddedTokenFinder {
 /// The added tokens of one tokenizer. Immutable once made, then thread-safe.
 class AddedTokens {
  public:
-  /// `normalize` is what the tokenizer does to a text before it looks for the normalised ones. Fails on a content that
-  /// cannot be looked for. Requires: ids below `vocab_size`.
+  /// `normalize` is the tokenizer's normalisation; it is applied to the contents of `normalized` tokens. Fails if a
+  /// content is empty or longer than kMaxContentBytes, or if `normalize` fails. Requires: ids below `vocab_size`.
   static Result<AddedTokens> make(const std::vector<AddedToken>& tokens, int vocab_size,
                                   const std::function<Result<std::string>(std::string_view)>& normalize);
 
@@ -99,7 +100,7 @@ class AddedTokens {
 
   AddedTokenFinder raw_;
   AddedTokenFinder normalized_;
-  std::vector<std::uint8_t> flags_;  // by id; 0 is not added
+  std::vector<std::uint8_t> flags_;  // by id; 0: not an added token
 };
 
 }  // namespace kvasir

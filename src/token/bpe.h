@@ -1,4 +1,4 @@
-// The merge table of byte-pair encoding and the merging of one word. Cutting text into words is pretokenize.h's.
+// The merge table of byte-pair encoding, and merging within one word. pretokenize.h splits a text into words.
 #pragma once
 
 #include <cstdint>
@@ -15,14 +15,14 @@
 
 namespace kvasir {
 
-/// Pairs of ids and what they become, by rank. 150 thousand merges take about 4 MB.
+/// Maps a pair of ids to the merged id and its rank. 150 thousand merges take about 4 MB.
 class BpeMerges {
  public:
   void reserve(std::size_t count) { targets_.reserve(count); }
 
-  /// Adds the next rank: `left` and `right` in the vocabulary's spelling. A pair that comes again takes the later rank,
-  /// as in the tools that write these files. Fails if a half or the whole is not in the vocabulary; `where` is the
-  /// caller's.
+  /// Adds a merge at the next rank; `left` and `right` are spelled as in the vocabulary. A repeated pair takes the
+  /// later rank, as in the tools that write these files. Fails if a half is empty, or if a half or the result is not in
+  /// the vocabulary; the caller sets the error's `where`.
   Result<void> add(std::string_view left, std::string_view right, const Vocabulary& vocabulary);
 
   std::optional<MergeTarget> find(int left, int right) const {
@@ -31,10 +31,10 @@ class BpeMerges {
     return it->second;
   }
 
-  /// The pairs of ids that merge, best first; of a pair that came twice its later place.
+  /// Returns the pairs of ids that merge, best rank first. A repeated pair appears once, at its later rank.
   std::vector<std::pair<int, int>> ranked() const;
 
-  /// Merges the symbols of one word, whose ids are this vocabulary's, and appends what they become.
+  /// Merges the symbols of one word (ids of this vocabulary) and appends the resulting ids to `out`.
   void merge(MergeQueue& queue, std::vector<int>& out) const;
 
  private:

@@ -1,4 +1,4 @@
-// What every tokenizer over merges is made of, whichever way it cuts its text. Filled by the readers of files.
+// The data that byte-level and SentencePiece-style tokenizers share. The readers in files/ fill it.
 #pragma once
 
 #include <optional>
@@ -13,11 +13,11 @@ namespace kvasir {
 struct BpeParts {
   Vocabulary vocabulary;  ///< the pieces as the file spells them, and the added tokens' contents
   BpeMerges merges;
-  std::vector<AddedToken> added;  ///< found in the text before anything else looks at it
-  std::vector<int> prefix;        ///< put before the text; the first is BOS
-  std::optional<int> unk;         ///< for what the vocabulary cannot spell
-  bool fuse_unk = false;          ///< one unk for several such in a row
-  bool ignore_merges = false;     ///< a word that is a piece is that piece, whatever the merges say
+  std::vector<AddedToken> added;  ///< matched in the text before any other step
+  std::vector<int> prefix;        ///< ids put before the text; the first is BOS
+  std::optional<int> unk;         ///< id for text that the vocabulary cannot spell
+  bool fuse_unk = false;          ///< consecutive unknowns become one unk
+  bool ignore_merges = false;     ///< a word that equals a piece becomes that piece without merging
 };
 
 }  // namespace kvasir

@@ -57,7 +57,7 @@ TEST(Bpe, MergesAsPairsAreTheSame) {
   EXPECT_THAT(encode(parts, "bcabc"), ElementsAre(6, 5));
 }
 
-// The textbook loop, quadratic: find the best pair, merge it, begin again.
+// The quadratic textbook loop: find the best pair, merge it, start over.
 Ids slow_merge(Ids ids, const std::function<std::optional<MergeTarget>(int, int)>& lookup) {
   while (true) {
     std::optional<MergeTarget> best;
@@ -101,7 +101,7 @@ TEST(Bpe, HeapEqualsTheTextbookLoop) {
   }
 }
 
-// Random vocabularies over 4 letters in which many pairs of letters stand in no piece.
+// Random vocabularies over 4 letters in which many pairs of letters occur in no piece.
 TEST(Bpe, TakingWordsApartChangesNothing) {
   std::mt19937 random(43);
   for (int round = 0; round < 100; ++round) {
@@ -183,7 +183,7 @@ TEST(Pretokenize, DigitsSplitsAndByteLevelInSequence) {
       {"type":"Split","pattern":{"Regex":"b"},"behavior":"Isolated","invert":false},
       {"type":"ByteLevel","add_prefix_space":false,"use_regex":false}]})";
   EXPECT_THAT(encode(parts, "abc12"), ElementsAre(0, 1, 2, 9));
-  // Without a regex a space does not cut: nothing merges over it here, but "12" still does.
+  // Without a regex a space does not split the text; no merge here crosses the space, and "12" still merges.
   parts.pre_tokenizer = R"({"type":"ByteLevel","add_prefix_space":false,"use_regex":false})";
   EXPECT_THAT(encode(parts, "ab 12"), ElementsAre(4, 3, 9));
 }
@@ -442,7 +442,7 @@ TEST(Normalize, Nfc) {
 
 TEST(Normalize, ManyMarksTakeLinearithmicTime) {
   std::string marks = "a";
-  for (int i = 0; i < 100000; ++i) marks += "\u0307\u0323";  // above, below: all the wrong way round
+  for (int i = 0; i < 100000; ++i) marks += "\u0307\u0323";  // above, then below: each pair in the wrong order
   const std::string sorted = to_nfc(marks).value();
   EXPECT_EQ(sorted.substr(0, 5), "\u1EA1\u0323");
   EXPECT_EQ(to_nfc(sorted).value(), sorted);

@@ -16,7 +16,8 @@
 namespace kvasir {
 namespace {
 
-// Words of text repeat: their ids are copied from where they were first written. Bounds keep one call's memory small.
+// Words repeat in a text: the ids of a repeated word are copied from its first occurrence in the output. These bounds
+// keep one call's memory small.
 constexpr std::size_t kMaxCachedWords = 1 << 14;
 constexpr std::size_t kMaxCachedWordBytes = 48;
 
@@ -35,7 +36,7 @@ class ByteLevelModel::Encoder {
   }
 
  private:
-  // Ill-formed bytes stand alone: no pattern and no merge sees them.
+  // Each ill-formed byte is a word of its own: no pattern and no merge sees it.
   Result<void> raw(std::string_view text) {
     after_ill_formed_ = false;
     while (!text.empty()) {
@@ -66,7 +67,8 @@ class ByteLevelModel::Encoder {
     return finder.split(text, data, out_, [this](std::string_view part) { return words(part); });
   }
 
-  // In NFC; where `data` is apart from the rest, each by itself, so that it is known what of the result is data.
+  // Returns `text` in NFC. Normalises each part inside and between the spans of `data` on its own, so that `data` can
+  // be moved to where the spans lie in the result.
   static Result<std::string> normal_parts(std::string_view text, std::vector<TextSpan>* data) {
     if (data->empty()) return to_nfc(text);
     std::string all;
@@ -157,7 +159,7 @@ class ByteLevelModel::Encoder {
   PreTokenizer::Scratch scratch_;
   std::string_view text_;
   std::span<const TextSpan> data_;
-  bool after_ill_formed_ = false;  // what comes next continues a text and does not start one
+  bool after_ill_formed_ = false;  // the next part continues a stretch and does not start one
   std::deque<std::string> owned_;  // normalised text that the cache's keys point into
   boost::unordered_flat_map<std::string_view, Run> cache_;
   MergeQueue queue_;
@@ -193,7 +195,7 @@ Result<std::vector<int>> ByteLevelModel::encode(std::string_view text, std::span
 std::string ByteLevelModel::text(int id) const {
   const std::string_view piece = parts_.vocabulary.piece(id);
   if (added_.has(id)) return std::string(piece);
-  // A piece with a character that spells no byte is meant as it stands.
+  // A piece with a character that spells no byte is returned unchanged.
   return unspell_bytes(piece).value_or(std::string(piece));
 }
 

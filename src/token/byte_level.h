@@ -1,5 +1,5 @@
-// Byte-level BPE from text to ids: added tokens, normalisation, words, merges. Knows no file format: tokenizer_parts.h
-// and later readers fill ByteLevelParts.
+// Byte-level BPE from text to ids: added tokens, normalisation, words, merges. Knows no file format:
+// files/tokenizer_byte_json.h and files/gguf_vocab.h fill ByteLevelParts.
 #pragma once
 
 #include <array>
@@ -14,16 +14,16 @@
 
 namespace kvasir {
 
-/// Everything that a byte-level BPE tokenizer is made of. `unk` stands for a byte without a token.
+/// All data of a byte-level BPE tokenizer. `unk` replaces a byte without a token.
 struct ByteLevelParts : BpeParts {
   std::vector<CutStage> cuts;
   bool nfc = false;            ///< normalise first
-  bool leading_space = false;  ///< each text starts with a space, added where missing
+  bool leading_space = false;  ///< each stretch between added tokens starts with a space, added if missing
 };
 
 class ByteLevelModel final : public TokenModel {
  public:
-  /// Fails on a pattern that does not compile, or an added token that cannot be looked for.
+  /// Fails if a pattern does not compile or an added token is empty or too long.
   static Result<std::unique_ptr<const TokenModel>> make(ByteLevelParts parts);
 
   Result<std::vector<int>> encode(std::string_view text, std::span<const TextSpan> data, bool add_bos) const override;
@@ -43,7 +43,7 @@ class ByteLevelModel final : public TokenModel {
   ByteLevelParts parts_;
   PreTokenizer pre_tokenizer_;
   AddedTokens added_;
-  Seams seams_;                      // of the bytes' spelling
+  Seams seams_;                      // over GPT-2's spelling of bytes
   std::array<int, 256> byte_ids_{};  // -1 where a byte has no token
 };
 

@@ -44,7 +44,7 @@ inline std::string spell_bytes(std::string_view bytes) {
   return spelled;
 }
 
-/// The bytes that `spelled` stands for, or nothing if one of its characters spells no byte.
+/// Returns the bytes that `spelled` stands for; nullopt if one of its characters spells no byte.
 inline std::optional<std::string> unspell_bytes(std::string_view spelled) {
   std::string bytes;
   while (!spelled.empty()) {

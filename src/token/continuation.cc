@@ -1,4 +1,4 @@
-// Encoding after a seam.
+// Encodes a text that follows known ids.
 #include <kvasir/tokenizer.h>
 
 #include <algorithm>
@@ -8,13 +8,13 @@
 namespace kvasir {
 namespace {
 
-/// A text that is to follow another, and its parts that are data.
+/// A text that follows another, and its spans of data.
 struct Following {
   std::string_view text;
   std::span<const TextSpan> data;
 };
 
-// The ids after `head`, where the ids of its text and `more` together begin with it; else nothing.
+// Encodes `head_text` and `more` together. Returns the ids after `head` if the ids begin with it, else nullopt.
 Result<std::optional<std::vector<int>>> after(const Tokenizer& tokenizer, std::span<const int> head,
                                               const std::string& head_text, const Following& more, bool add_bos) {
   std::vector<TextSpan> data(more.data.begin(), more.data.end());
@@ -31,13 +31,15 @@ Result<std::vector<int>> encode_after(const Tokenizer& tokenizer, std::span<cons
   if (before.empty()) return tokenizer.encode(text, data);
   if (text.empty()) return std::vector<int>();
   const Following more{.text = text, .data = data};
-  // Spelled out, a first token of the file's own would take the place of the space that opens a text after it.
+  // BOS is passed as `add_bos`, not as text: after a token in the text, some encoders do not add the space that opens a
+  // text.
   const bool bos = before.front() == tokenizer.bos();
   if (const auto known = tokenizer.decode(before.subspan(bos ? 1 : 0))) {
     KVASIR_TRY(auto rest, after(tokenizer, before, *known, more, bos));
     if (rest) return std::move(*rest);
   }
-  // A letter, a digit, an end: a token of one of them does not reach into `text`, in one vocabulary or another.
+  // Else encode `text` after a short head whose token does not join with it. Which head works depends on the
+  // vocabulary.
   for (const char* head : std::array{"a", "1", ".", "\n"}) {
     KVASIR_TRY(const std::vector<int> ids, tokenizer.encode(head, false));
     KVASIR_TRY(auto rest, after(tokenizer, ids, head, more, false));

@@ -1,4 +1,4 @@
-// Ids that go on after ids, against the encoder's own ids of the whole text.
+// encode_after() against the encoder's ids of the whole text.
 #include <kvasir/tokenizer.h>
 
 #include <gmock/gmock.h>
@@ -32,7 +32,7 @@ TEST(Continuation, IsTheRestOfTheWholeTextsIds) {
   EXPECT_EQ(*encode_after(*tokenizer, ids, ""), Ids());
 }
 
-// The letters one by one, as no encoder would have them: they stay, and what follows is as in any text.
+// One id per letter, as no encoder returns: these ids are kept, and the rest is encoded as after any text.
 TEST(Continuation, LeavesOtherIdsAsTheyAre) {
   const auto tokenizer = opened("tales");
   Ids letters;
@@ -44,7 +44,7 @@ TEST(Continuation, LeavesOtherIdsAsTheyAre) {
   EXPECT_EQ(*tokenizer->decode(joined(letters, rest)), "fox\nUser: And then?");
 }
 
-// A token would reach over the seam: "f" and then "ox".
+// A token would cross the seam between "f" and "ox".
 TEST(Continuation, KeepsTheTextWhereATokenWouldReachOverTheSeam) {
   const auto tokenizer = opened("tales");
   const Ids before = *tokenizer->encode("the f", false);
@@ -61,7 +61,7 @@ TEST(Continuation, DataBehindTheSeamStaysText) {
   EXPECT_EQ(joined(ids, rest), *tokenizer->encode("a fox" + text, shifted));
   EXPECT_EQ(rest.front(), end.at(0));
   EXPECT_EQ(std::count(rest.begin(), rest.end(), end.at(0)), 1);
-  // The same behind ids that no encoder would give.
+  // The same after ids that no encoder returns.
   const Ids letters{tokenizer->encode("f")->at(0), tokenizer->encode("o")->at(0), tokenizer->encode("x")->at(0)};
   EXPECT_EQ(*encode_after(*tokenizer, letters, text, data), rest);
 }

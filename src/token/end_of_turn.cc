@@ -1,4 +1,5 @@
-// The texts. Source of the list and of its two exceptions: ggml-org/llama.cpp src/llama-vocab.cpp, special_eog_ids.
+// The texts that end a turn. Source of the list and of its two exceptions: ggml-org/llama.cpp src/llama-vocab.cpp,
+// special_eog_ids.
 #include "token/end_of_turn.h"
 
 #include <algorithm>
@@ -38,7 +39,7 @@ std::vector<int> end_of_turn_ids(const TokenModel& model) {
     return id && (model.is_added(*id) || model.is_special(*id)) ? *id : -1;
   };
   const auto has = [&](std::string_view text) { return find(text) >= 0; };
-  // In these vocabularies <|end|> ends a part of an answer, and </s> is another model's.
+  // Exceptions: in some vocabularies <|end|> ends only a part of an answer; in others </s> belongs to another model.
   const bool end_goes_on = (has("<|call|>") || has("<|calls|>")) && (has("<|return|>") || has("<|flush|>"));
   const bool other_s = has("<|tool_response>");
   std::vector<int> ids;

@@ -1,4 +1,4 @@
-// The tokens that end a turn of a chat and are known by their texts alone.
+// Finds the tokens that end a chat turn by their texts alone.
 #pragma once
 
 #include <vector>
@@ -7,7 +7,7 @@
 
 namespace kvasir {
 
-/// Ascending. Only tokens that are looked for in a text, or special ones, never words of the vocabulary.
+/// Returns their ids, ascending. Considers only added and special tokens, never ordinary pieces of the vocabulary.
 std::vector<int> end_of_turn_ids(const TokenModel& model);
 
 }  // namespace kvasir

@@ -1,4 +1,4 @@
-// The edge where what a library throws becomes an error like any other.
+// Turns exceptions that libraries throw into errors.
 #pragma once
 
 #include <exception>
@@ -7,7 +7,7 @@
 
 namespace kvasir {
 
-/// Runs `body`, which returns a Result; an exception (bad_alloc, mostly) is an error with its text.
+/// Runs `body`, which returns a Result. An exception (mostly bad_alloc) becomes Error::no_room with its text.
 template <class Body>
 auto guarded(const Body& body) -> decltype(body()) {
   try {

@@ -1,5 +1,5 @@
 // The merging loop that BPE (by rank) and SPM (by score) share: a heap of candidate pairs over a linked list of
-// symbols, so that n symbols take O(n log n), whatever the text. What a pair becomes is the caller's lookup.
+// symbols. n symbols take O(n log n) for any text. The caller's lookup decides what a pair becomes.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 
 namespace kvasir {
 
-/// What two adjacent symbols become. The smallest priority is merged first; of equals, the leftmost.
+/// The result of merging two adjacent symbols. The smallest priority merges first; among equals, the leftmost.
 struct MergeTarget {
   std::uint32_t priority;
   int id;
@@ -20,8 +20,8 @@ struct MergeTarget {
 /// of encode.
 class MergeQueue {
  public:
-  /// What a symbol is (an id of the caller's) and the bytes of the text that it covers. A doubly linked list inside one
-  /// vector; `length` is 0 once merged away.
+  /// A symbol's id (the caller's) and the bytes of the text that it covers. Symbols form a doubly linked list inside
+  /// one vector; `length` is 0 once merged away.
   struct Symbol {
     int id;
     std::uint32_t begin;
@@ -47,7 +47,8 @@ class MergeQueue {
     symbols_.push_back({id, begin, length, at - 1, -1});
   }
 
-  /// Merges until no pair can be. lookup(const Symbol& left, const Symbol& right) -> std::optional<MergeTarget>.
+  /// Merges until no pair merges any more. lookup(const Symbol& left, const Symbol& right) ->
+  /// std::optional<MergeTarget>.
   template <class Lookup>
   void merge(const Lookup& lookup) {
     const int count = static_cast<int>(symbols_.size());
@@ -61,7 +62,7 @@ class MergeQueue {
     }
   }
 
-  /// visit(const Symbol&) for what is left, in order.
+  /// Calls visit(const Symbol&) for each remaining symbol, in order.
   template <class Visit>
   void for_each(const Visit& visit) const {
     for (int i = symbols_.empty() ? -1 : 0; i >= 0; i = symbols_[static_cast<std::size_t>(i)].next) {
@@ -106,7 +107,7 @@ class MergeQueue {
     left.length = candidate.length;
     left.next = right.next;
     right.length = 0;
-    // The left pair first: where two pairs make one text, the split that is considered last is remembered (spm.cc).
+    // Consider the left pair first: if two pairs make the same text, spm.cc remembers the split considered last.
     if (left.previous >= 0) consider(left.previous, lookup, true);
     if (left.next >= 0) {
       at(left.next).previous = position;

@@ -1,4 +1,4 @@
-// What a kind of tokenizer (byte-level BPE, SPM) gives the Tokenizer facade. The rules are in byte_level.h and spm.h.
+// The interface between the Tokenizer facade and a kind of tokenizer: byte-level BPE (byte_level.h) or SPM (spm.h).
 #pragma once
 
 #include <algorithm>
@@ -15,37 +15,36 @@
 
 namespace kvasir {
 
-/// No text longer than this is encoded: positions are 32 bits wide.
+/// Upper bound on the bytes of a text to encode: positions are 32 bits wide.
 inline constexpr std::size_t kMaxTextBytes = std::size_t{1} << 30;
-/// No file of a tokenizer is larger than this; the largest known tokenizer.json has about 35 MB.
+/// Upper bound on the bytes of a tokenizer file; the largest known tokenizer.json has about 35 MB.
 inline constexpr std::size_t kMaxTokenizerBytes = std::size_t{512} << 20;
 
 /// Immutable once made; every method is thread-safe.
 class TokenModel {
  public:
-  /// In place of the id before: nothing is known of it, or there is none.
+  /// Values of `previous` if the previous token is unknown (kMidText) or there is none (kTextStart).
   static constexpr int kMidText = -1;
   static constexpr int kTextStart = -2;
 
   virtual ~TokenModel() = default;
 
-  /// Requires: at most kMaxTextBytes of text.
-  /// `data`: where added tokens are not looked for.
+  /// Returns the ids of `text`. Added tokens are not matched inside `data`. Requires: at most kMaxTextBytes of text.
   virtual Result<std::vector<int>> encode(std::string_view text, std::span<const TextSpan> data,
                                           bool add_bos) const = 0;
   /// The bytes of a token. Requires: vocabulary().has(id).
   virtual std::string text(int id) const = 0;
   virtual bool is_special(int id) const = 0;
-  /// True for a token that is looked for in a text before anything else. Requires: vocabulary().has(id).
+  /// True for a token that is matched in a text before any other step. Requires: vocabulary().has(id).
   virtual bool is_added(int id) const = 0;
   virtual std::optional<int> bos() const = 0;
   virtual std::optional<int> unk() const = 0;
-  /// True where a space that opens `id` right after `previous` is the encoder's own and not the writer's. `previous` is
-  /// an id, kMidText or kTextStart. Requires: vocabulary().has(id).
+  /// True if the space that starts `id`, right after `previous`, was added by the encoder and is not in the text.
+  /// `previous` is an id, kMidText or kTextStart. Requires: vocabulary().has(id).
   virtual bool drops_space(int previous, int id) const = 0;
   virtual const Vocabulary& vocabulary() const = 0;
 
-  /// What `id` adds to a text whose last token was `previous`; empty for an id that the vocabulary lacks.
+  /// Returns the bytes that `id` adds to a text whose last token is `previous`; empty if the vocabulary lacks `id`.
   std::string text_after(int previous, int id) const {
     if (!vocabulary().has(id)) return {};
     std::string bytes = text(id);
@@ -54,8 +53,8 @@ class TokenModel {
   }
 };
 
-/// `prefix` before `ids`, unless they start with it: a chat template may have written the beginning-of-text token
-/// already, and twice would be another prompt.
+/// Puts `prefix` before `ids` unless they start with it: a chat template may have written BOS already, and a second BOS
+/// would be a different prompt.
 inline void put_prefix(const std::vector<int>& prefix, std::vector<int>& ids) {
   const bool there = ids.size() >= prefix.size() && std::equal(prefix.begin(), prefix.end(), ids.begin());
   if (!there) ids.insert(ids.begin(), prefix.begin(), prefix.end());

@@ -1,5 +1,5 @@
 // NFC over libutf8proc's tables. Its own sorting of combining marks is quadratic, so a prompt of marks could stall a
-// server: here they are sorted by a library sort, and libutf8proc decomposes and composes.
+// server. Here std::stable_sort sorts them; libutf8proc only decomposes and composes.
 #include "token/normalize.h"
 
 #include <algorithm>
@@ -36,7 +36,7 @@ Result<std::vector<utf8proc_int32_t>> decompose(std::string_view text) {
   return codes;
 }
 
-// Each run of combining marks in order of class; marks of one class keep their order.
+// Sorts each run of combining marks by class; marks of one class keep their order.
 void sort_marks(std::vector<utf8proc_int32_t>& codes) {
   const auto is_mark = [](utf8proc_int32_t code) { return combining_class(code) != 0; };
   for (auto run = codes.begin(); run != codes.end();) {

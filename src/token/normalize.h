@@ -8,7 +8,7 @@
 
 namespace kvasir {
 
-/// Whether `text` is NFC for sure without looking further: no character at or above U+0300.
+/// A quick check: true if no character is at or above U+0300, so that `text` is NFC. False decides nothing.
 bool is_surely_nfc(std::string_view text);
 
 /// NFC of valid UTF-8, in O(n log n) for every text. Source: Unicode Standard Annex 15.

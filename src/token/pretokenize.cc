@@ -1,4 +1,5 @@
-// Running the cuts one inside the other. Source of the rules: huggingface/tokenizers, pre_tokenizers ("Isolated").
+// Runs the stages, each within the pieces of the one before. Source of the rules: huggingface/tokenizers,
+// pre_tokenizers ("Isolated").
 #include "token/pretokenize.h"
 
 #include <algorithm>
@@ -9,7 +10,7 @@
 namespace kvasir {
 namespace {
 
-// Calls piece(begin, end) for every match and gap, in order; an empty match cuts where it stands.
+// Calls piece(begin, end) for every match and gap, in order; an empty match splits at its position.
 template <class Piece>
 Result<void> cut(std::string_view text, RegexMatcher& matcher, const Piece& piece) {
   std::size_t done = 0;

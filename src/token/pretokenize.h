@@ -1,4 +1,5 @@
-// Cutting text into the words within which BPE merges. Which stages a file asks for is read in tokenizer_parts.h.
+// Splits text into the words within which BPE merges. files/tokenizer_byte_json.h and files/gguf_pre.h choose the
+// stages.
 #pragma once
 
 #include <functional>
@@ -17,8 +18,8 @@ namespace kvasir {
 inline constexpr std::string_view kGpt2Pattern =
     R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
 
-/// One cut: every match of the pattern is a piece, and so is everything between two matches. Without a pattern nothing
-/// is cut. After the stage that spells bytes, later stages see GPT-2's spelling of the bytes instead of the text.
+/// One stage of splitting: every match of the pattern is a piece, and so is every gap between matches. An empty pattern
+/// splits nothing. Stages after the one that spells bytes see GPT-2's spelling of the bytes instead of the text.
 struct CutStage {
   std::string pattern;
   bool spells_bytes = false;
@@ -27,7 +28,7 @@ struct CutStage {
 /// Immutable and thread-safe.
 class PreTokenizer {
  public:
-  /// The sink gets every word in order, as a view into the text.
+  /// Receives every word in order, as a view into the text.
   using Sink = std::function<Result<void>(std::string_view)>;
 
   /// Fails on a pattern that does not compile.
@@ -43,7 +44,8 @@ class PreTokenizer {
     std::vector<std::optional<RegexMatcher>> matchers_;
   };
 
-  /// Requires: valid UTF-8. Nothing is lost: the words put together are the text. Fails as the sink or a pattern does.
+  /// Calls `sink` with each word; the words concatenated are the text. Requires: valid UTF-8. Fails if `sink` or a
+  /// pattern fails.
   Result<void> split(std::string_view text, Scratch& scratch, const Sink& sink) const;
 
  private:

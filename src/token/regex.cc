@@ -15,11 +15,11 @@ namespace kvasir {
 namespace {
 
 constexpr std::size_t kMaxPatternBytes = 64 * 1024;
-// A hostile pattern stops here; an honest one stays within a few steps per byte of text.
+// Limit on match steps: a hostile pattern stops here; an ordinary one needs a few steps per byte of text.
 constexpr std::uint64_t kBaseMatchLimit = 10'000'000;
 constexpr std::uint64_t kMatchStepsPerByte = 64;
 
-// What \s stands for: Unicode's White_Space. PCRE2's own \s also takes U+180E, Oniguruma's, with which these patterns
+// The meaning of \s: Unicode's White_Space. PCRE2's own \s also matches U+180E; Oniguruma's, for which these patterns
 // were written, does not.
 constexpr std::string_view kSpaces = "\\x{9}-\\x{D}\\x{85}\\p{Z}";
 
@@ -29,7 +29,8 @@ std::string space_escape(char escaped, bool in_class) {
   return {'\\', escaped};
 }
 
-// The pattern with the same meaning for PCRE2, or a refusal where Oniguruma would read it otherwise.
+// Rewrites the pattern so that PCRE2 reads it as Oniguruma does; refuses character classes that the two read
+// differently.
 Result<std::string> adapt(std::string_view pattern) {
   std::string out;
   bool in_class = false;

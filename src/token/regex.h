@@ -1,4 +1,5 @@
-// Regular expressions over valid UTF-8, meaning what they mean to the tools that wrote the vocabulary. Wraps PCRE2.
+// Regular expressions over valid UTF-8, with the meaning that they have in the tools that wrote the vocabulary. Wraps
+// PCRE2.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +19,8 @@ namespace kvasir {
 /// Immutable; shared by threads, each with its own RegexMatcher.
 class Regex {
  public:
-  /// Fails with the pattern and the offset at which it is wrong.
+  /// Fails, naming pattern and offset, on an invalid pattern or one that PCRE2 and Oniguruma read differently (nested
+  /// classes). Fails on a pattern that is too long.
   static Result<Regex> compile(std::string_view pattern);
 
  private:
@@ -40,8 +42,9 @@ class RegexMatcher {
  public:
   explicit RegexMatcher(const Regex& regex);
 
-  /// The first match at or after `from`. Requires: valid UTF-8, and `from` on a character's edge.
-  /// Fails when the pattern gives up (its backtracking limit), with the offset.
+  /// Returns the first match at or after `from`; nullopt if there is none. Requires: valid UTF-8, and `from` at the
+  /// start of a character. Fails, naming the offset, if the pattern exceeds its backtracking limit or matches
+  /// backwards.
   Result<std::optional<RegexMatch>> next(std::string_view text, std::size_t from);
 
  private:

@@ -1,5 +1,5 @@
-// Where a text can be taken apart without changing what merging makes of it: between two characters that no piece of
-// the vocabulary has side by side. Short runs merge in the cache; one run of a megabyte would not.
+// Seams are places where a text can be split without changing the result of merging: between two characters that no
+// piece of the vocabulary has side by side. Short runs merge within the CPU's cache; one run of a megabyte would not.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +10,11 @@
 
 namespace kvasir {
 
-/// A filter over pairs of characters: sometimes wrong about "may join", never about "cannot". Immutable once filled,
-/// then thread-safe.
+/// A filter over pairs of adjacent characters: may_join() has false positives, never false negatives. Thread-safe once
+/// filled.
 class Seams {
  public:
-  /// The character at the start of a text; an ill-formed byte is one of its own.
+  /// The first character of a text; an ill-formed byte counts as one character.
   struct Char {
     std::uint32_t code;
     std::uint32_t length;

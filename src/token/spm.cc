@@ -16,7 +16,7 @@
 namespace kvasir {
 namespace {
 
-// The best score gets the smallest priority: IEEE bits made monotone, then turned round.
+// The best score gets the smallest priority: IEEE bits made monotone, then inverted.
 std::uint32_t priority_of(float score) {
   const auto bits = std::bit_cast<std::uint32_t>(score + 0.0f);  // -0 and +0 are one score
   const std::uint32_t ascending = (bits & 0x80000000u) != 0 ? ~bits : bits | 0x80000000u;
@@ -97,7 +97,7 @@ class SpmModel::Encoder {
     return merge_by_rank();
   }
 
-  // Symbols are spans: what they are is only looked up where merging leaves them.
+  // Symbols are spans of the text; their ids are looked up only after merging.
   Result<void> merge_by_score() {
     std::size_t begin = 0;
     std::uint32_t left = 0;
@@ -116,7 +116,7 @@ class SpmModel::Encoder {
     return merge_run(word_.substr(begin));
   }
 
-  // Merges what the queue holds, which are the symbols of `run`.
+  // Merges the queue, which holds the symbols of `run`.
   Result<void> merge_run(std::string_view run) {
     run_ = run;
     splits_.clear();
@@ -141,13 +141,13 @@ class SpmModel::Encoder {
     return MergeTarget{priority_of(score), id};
   }
 
-  // A merge never makes such a user-defined piece: its text would have been a symbol from the start.
+  // True for a user-defined piece, which never merges further. No merge makes one: its text is a symbol from the start.
   bool is_frozen(const Symbol& symbol) const {
     return symbol.id >= 0 && !model_.user_defined_.empty() && model_.kind(symbol.id) == PieceKind::kUserDefined;
   }
 
-  // The ids of a span that merging left whole; -1 if it has not been looked up. An unused piece becomes the two spans
-  // that were last seen to make it, and those in turn.
+  // Appends the ids of a span that merging left; `id` is -1 if it has not been looked up. An unused piece is split into
+  // the two spans that last made it, recursively.
   Result<void> settle(std::string_view span, int id) {
     pending_.push_back(span);
     while (!pending_.empty()) {
@@ -180,14 +180,14 @@ class SpmModel::Encoder {
     return {};
   }
 
-  // Symbols are ids: a character's, its bytes', or unk.
+  // Symbols are ids: of a character, of its bytes, or unk.
   Result<void> merge_by_rank() {
-    std::uint32_t unknown_bytes = 0;  // of the unk that is still to be added
+    std::uint32_t unknown_bytes = 0;  // bytes of the unk that is still to be added
     const auto add_unknown = [&] {
       if (unknown_bytes > 0) queue_.add(*parts_.unk, unknown_bytes);
       unknown_bytes = 0;
     };
-    std::optional<std::uint32_t> left;  // where the last symbol is a character's
+    std::optional<std::uint32_t> left;  // the last character, if it has a piece
     for (std::size_t at = 0; at < word_.size();) {
       const Seams::Char next = Seams::first(word_.substr(at));
       const std::string_view character = word_.substr(at, next.length);
@@ -217,7 +217,7 @@ class SpmModel::Encoder {
     queue_.clear();
   }
 
-  // The pieces of a character's bytes; none unless each has one.
+  // Returns the pieces of a character's bytes; empty unless every byte has one.
   std::span<const int> byte_pieces(std::string_view character) {
     if (!parts_.byte_fallback) return {};
     bytes_.clear();
@@ -253,11 +253,11 @@ class SpmModel::Encoder {
   const SpmParts& parts_;
   std::string_view text_;
   std::span<const TextSpan> data_;
-  std::string_view raw_;  // the stretch that normal_ was made of
+  std::string_view raw_;  // the stretch that normal_ was made from
   bool put_space_ = false;
   std::string normal_;
   std::string_view word_;
-  std::string_view run_;  // the part of it whose symbols the queue holds
+  std::string_view run_;  // the part of word_ whose symbols the queue holds
   bool after_unk_ = false;
   MergeQueue queue_;
   boost::unordered_flat_map<std::string_view, std::uint32_t> splits_;  // of unused pieces: the left half's length

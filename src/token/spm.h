@@ -15,44 +15,45 @@
 
 namespace kvasir {
 
-/// How such vocabularies spell a space.
+/// The spelling of a space in SentencePiece vocabularies.
 inline constexpr std::string_view kSpaceMark = "\xE2\x96\x81";  // U+2581
 
 enum class PieceKind : std::uint8_t {
   kNormal,
   kUnknown,
   kControl,
-  kUserDefined,  ///< where `added` does not hold it: one symbol wherever it stands in the text; else as kNormal too
-  kUnused,       ///< merged through, then taken apart again
+  kUserDefined,  ///< if not in `added`: always one symbol in the text; else also merged like kNormal
+  kUnused,       ///< takes part in merging, then is split again
   kByte,         ///< "<0x0A>" is the byte 10
 };
 
-/// Whether the encoder puts a space of its own before a text, or before each stretch of it between added tokens.
+/// Where the encoder adds a space. A stretch is the text between two added tokens.
 enum class SpaceBefore {
   kNever,
-  kEvery,           ///< every stretch, even one that starts with a space
-  kEveryIfMissing,  ///< every stretch that does not start with one
-  kFirstIfMissing,  ///< only where the text itself begins, unless it starts with one
+  kEvery,           ///< before every stretch, even one that starts with a space
+  kEveryIfMissing,  ///< before every stretch that does not start with one
+  kFirstIfMissing,  ///< only at the start of the text, if it does not start with one
 };
 
-/// Everything that an SPM-style tokenizer is made of.
+/// All data of an SPM-style tokenizer.
 struct SpmParts : BpeParts {
   std::vector<PieceKind> kinds;  ///< by id
-  std::vector<float> scores;     ///< by id; the best is merged first. Empty: `merges` say what is merged
-  /// Pairs whose whole scores this or less are never merged.
+  std::vector<float> scores;     ///< by id; the highest merges first. Empty: `merges` decide
+  /// A pair never merges if the score of the result is at most this.
   float floor = -std::numeric_limits<float>::infinity();
   SpaceBefore space_before = SpaceBefore::kNever;
-  bool marks_spaces = true;     ///< pieces have kSpaceMark for a space
-  bool cuts_at_spaces = false;  ///< no piece reaches over the start of a word
-  bool byte_fallback = false;   ///< a character without a piece becomes its bytes' pieces
+  bool marks_spaces = true;     ///< pieces spell a space as kSpaceMark
+  bool cuts_at_spaces = false;  ///< no piece crosses the start of a word
+  bool byte_fallback = false;   ///< a character without a piece becomes the pieces of its bytes
 };
 
-/// The byte that a piece like "<0x0A>" stands for.
+/// Returns the byte that a piece like "<0x0A>" stands for; nullopt for any other piece.
 std::optional<unsigned char> spelled_byte(std::string_view piece);
 
 class SpmModel final : public TokenModel {
  public:
-  /// Fails on an added token that cannot be looked for. Requires: kinds, and scores unless empty, for every id.
+  /// Fails if an added token is empty or too long. Requires: `kinds`, and `scores` unless empty, have an entry for
+  /// every id.
   static Result<std::unique_ptr<const TokenModel>> make(SpmParts parts);
 
   Result<std::vector<int>> encode(std::string_view text, std::span<const TextSpan> data, bool add_bos) const override;
@@ -72,10 +73,10 @@ class SpmModel final : public TokenModel {
   PieceKind kind(int id) const { return parts_.kinds[static_cast<std::size_t>(id)]; }
   std::string_view space() const { return parts_.marks_spaces ? kSpaceMark : " "; }
   std::string normalized(std::string_view text, bool put_space) const;
-  /// An added token that is found in the text as it is spelled. A user-defined one with a mark for a space is mostly
-  /// made by merging instead.
+  /// True for an added token that matches the text as spelled. False for a user-defined one with kSpaceMark, which is
+  /// mostly made by merging.
   bool stands_for_itself(int id) const;
-  /// A piece that text may become: -1 for one that is not there, or only stands for itself (control, byte).
+  /// Returns the id of a piece that merging may make; -1 if there is none, or if it is unknown, control or byte.
   int find_piece(std::string_view text) const;
 
   SpmParts parts_;

@@ -54,7 +54,7 @@ constexpr auto kUserDefined = PieceKind::kUserDefined;
 constexpr auto kUnused = PieceKind::kUnused;
 
 TEST(Spm, PiecesAreFoundByTheSpanThatTheyCover) {
-  // Neither x nor y has a piece, and "xy" is one all the same; so is "xya".
+  // Neither x nor y has a piece, yet "xy" and "xya" are pieces.
   const auto tokenizer = tokenizer_of(parts_of({{"<unk>", 0, kUnknown}, {"xy", -1}, {"a", -2}, {"xya", -3}}));
   EXPECT_THAT(encode(*tokenizer, "xy"), ElementsAre(1));
   EXPECT_THAT(encode(*tokenizer, "axyaxy"), ElementsAre(2, 3, 1));
@@ -107,7 +107,7 @@ TEST(Spm, ErrorsNameTheByteAndItsOffsetInTheText) {
   EXPECT_THAT(tokenizer->encode("z").error().what, AllOf(HasSubstr("0x7A"), HasSubstr("offset 0")));
 }
 
-// 0 unk, 1 "▁", 2 a, 3 "▁a", 4 "▁▁", 5 <s> (added, special), 6 "a▁" where `reaching`.
+// 0 unk, 1 "▁", 2 a, 3 "▁a", 4 "▁▁", 5 <s> (added, special), 6 "a▁" if `reaching`.
 SpmParts spaced(SpaceBefore space_before, bool reaching = false) {
   std::vector<Piece> pieces = {{"<unk>", 0, kUnknown}, {"\u2581", -9},       {"a", -9},
                                {"\u2581a", -1},        {"\u2581\u2581", -2}, {"<s>", 0, kControl}};
@@ -152,7 +152,7 @@ TEST(Spm, DecodingDropsTheEncodersOwnSpaces) {
   EXPECT_EQ(tokenizer_of(spaced(SpaceBefore::kNever))->decode(Ids{3}).value(), " a");
   EXPECT_EQ(tokenizer_of(spaced(SpaceBefore::kFirstIfMissing))->decode(Ids{3, 5, 3}).value(), "a<s> a");
   StreamDecoder stream(every);
-  EXPECT_EQ(stream.push(3), " a");  // it may have begun in mid-text
+  EXPECT_EQ(stream.push(3), " a");  // the stream may have begun in mid-text
   EXPECT_EQ(stream.push(5), "<s>");
   EXPECT_EQ(stream.push(3), "a");
 }

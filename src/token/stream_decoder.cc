@@ -1,4 +1,4 @@
-// Bytes of tokens in, whole UTF-8 characters out.
+// Turns the bytes of tokens into whole UTF-8 characters.
 #include <kvasir/tokenizer.h>
 
 #include "token/tokenizer_impl.h"

@@ -1,4 +1,4 @@
-// Parts of a text in which no added token is looked for, and how they move when a text is cut or normalised.
+// Spans of a text (data) in which no added token is matched, and how they move when the text is split or normalised.
 #pragma once
 
 #include <algorithm>
@@ -10,12 +10,12 @@
 
 namespace kvasir {
 
-/// The first of the ascending `spans` that ends after `at`; spans.end() where there is none.
+/// Returns the first of the ascending `spans` that ends after `at`; spans.end() if there is none.
 inline std::span<const TextSpan>::iterator span_after(std::span<const TextSpan> spans, std::size_t at) {
   return std::upper_bound(spans.begin(), spans.end(), at, [](std::size_t i, const TextSpan& s) { return i < s.end; });
 }
 
-/// What `spans` cover of the bytes from `begin` to `end`, counted from `begin`.
+/// Returns the parts of `spans` in the bytes from `begin` to `end`, relative to `begin`.
 inline std::vector<TextSpan> spans_within(std::span<const TextSpan> spans, std::size_t begin, std::size_t end) {
   std::vector<TextSpan> inside;
   for (auto span = span_after(spans, begin); span != spans.end() && span->begin < end; ++span)
@@ -23,7 +23,8 @@ inline std::vector<TextSpan> spans_within(std::span<const TextSpan> spans, std::
   return inside;
 }
 
-/// Where `spans` lie once each part of `text`, inside them and between, has become as long as `length_of(part)`.
+/// Returns where `spans` lie after each part of `text`, inside and between spans, has changed to `length_of(part)`
+/// bytes.
 template <class LengthOf>
 std::vector<TextSpan> moved_spans(std::span<const TextSpan> spans, std::string_view text, const LengthOf& length_of) {
   std::vector<TextSpan> moved;

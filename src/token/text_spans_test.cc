@@ -49,7 +49,7 @@ std::vector<int> added_ids(const Tokenizer& tokenizer) {
   return ids;
 }
 
-// A text of three parts, of which the second is data; the ids, and where the parts lie in what they spell.
+// Texts of three parts: a control token, data that contains control tokens, and a control token.
 TEST(TextSpans, NoControlTokenComesFromData) {
   const auto all = vocabularies();
   if (all.size() < 5) std::puts("skipped: the vocabularies of the outside data are not there; one is tested");
@@ -68,7 +68,7 @@ TEST(TextSpans, NoControlTokenComesFromData) {
       const TextSpan span{control.size(), control.size() + data.size()};
       const auto ids = tokenizer->encode(text, std::span(&span, 1), false);
       if (!ids) continue;  // a byte that the vocabulary lacks
-      // The template's own two are there, and no other.
+      // Exactly the two tokens outside the data are there.
       const auto count = std::count_if(ids->begin(), ids->end(), [&](int id) { return tokenizer->is_added(id); });
       EXPECT_EQ(count, 2) << tokenizer->vocab_size() << " round " << round << ": " << text;
       const auto free = tokenizer->encode(text, false);

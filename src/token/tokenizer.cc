@@ -1,4 +1,4 @@
-// The public Tokenizer over a TokenModel: files, argument checks, and the edge where library exceptions become errors.
+// The public Tokenizer over a TokenModel: reads files, checks arguments, turns library exceptions into errors.
 #include <kvasir/tokenizer.h>
 
 #include <fmt/format.h>
@@ -32,7 +32,7 @@ Result<ModelPtr> load(const std::filesystem::path& path, const Understand& under
   return model;
 }
 
-// Takes the bytes: they are freed before the index is built.
+// Takes the bytes by value, to free them before the index is built.
 Result<ModelPtr> from_json_bytes(std::string bytes) {
   KVASIR_TRY(TokenizerJson file, read_tokenizer_json(std::exchange(bytes, {})));
   if (is_spm_json(file)) {

@@ -1,4 +1,4 @@
-// The inside of a Tokenizer, for the readers that make one and the writers that take one apart.
+// The implementation of Tokenizer, for the readers that make one and the writers that take one apart.
 #pragma once
 
 #include <memory>
@@ -16,7 +16,7 @@ struct Tokenizer::Impl {
   std::vector<int> end_of_turn;
 };
 
-/// `turn_end_is_named`: end_of_turn() stays empty. Requires: `model` is not null.
+/// If `turn_end_is_named` (the file itself names the token), end_of_turn() stays empty. Requires: `model` is not null.
 std::shared_ptr<const Tokenizer> make_tokenizer(std::unique_ptr<const TokenModel> model,
                                                 std::vector<Ignored> ignored = {}, bool turn_end_is_named = false);
 

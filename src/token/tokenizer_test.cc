@@ -1,4 +1,4 @@
-// Real vocabularies: the shipped one, and the field's own test vectors where the outside data is there.
+// Real vocabularies: the shipped one, and llama.cpp's test vectors if the outside data is present.
 #include <kvasir/tokenizer.h>
 
 #include <chrono>
@@ -212,7 +212,7 @@ TEST(Tokenizer, Stories260kMatchesRunC) {
   }
 }
 
-// What a stream printed must be what the whole decodes to, with U+FFFD for what no decoder could print.
+// Returns `text` with U+FFFD for each ill-formed sequence: a stream must print this for the decoded whole.
 std::string replace_ill_formed(std::string_view text) {
   std::string out;
   while (!text.empty()) {

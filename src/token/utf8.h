@@ -1,5 +1,5 @@
-// UTF-8, one character at a time, with the three answers that a stream needs: whole, not yet whole, never.
-// Normalisation and character classes live elsewhere (normalize.h, regex.h).
+// UTF-8, one character at a time, with the three results that a stream needs: whole, incomplete, invalid. Normalisation
+// and character classes live elsewhere (normalize.h, regex.h).
 #pragma once
 
 #include <cstddef>
@@ -10,8 +10,9 @@ namespace kvasir {
 
 enum class Utf8Kind { kChar, kIncomplete, kInvalid };
 
-/// What stands at the start of a text. `length` in bytes: the character, what there is of it, or the longest prefix of
-/// an ill-formed sequence that one U+FFFD replaces (Unicode 15, section 3.9, "maximal subpart").
+/// The first character of a text. `length` [bytes]: of the character, of the part that is there (kIncomplete), or
+/// (kInvalid) of the longest prefix of an ill-formed sequence that one U+FFFD replaces (Unicode 15, section 3.9,
+/// "maximal subpart").
 struct Utf8Step {
   Utf8Kind kind;
   std::size_t length;
@@ -25,7 +26,7 @@ inline Utf8Step utf8_step(std::string_view text) {
   if (lead < 0xC2 || lead > 0xF4) return {Utf8Kind::kInvalid, 1, 0};
   const std::size_t length = lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
   char32_t code = lead & (0x7Fu >> length);
-  // The second byte's range shuts out overlong forms, surrogates and what lies past U+10FFFF.
+  // The second byte's range excludes overlong forms, surrogates and values above U+10FFFF.
   unsigned low = lead == 0xE0 ? 0xA0 : lead == 0xF0 ? 0x90 : 0x80;
   unsigned high = lead == 0xED ? 0x9F : lead == 0xF4 ? 0x8F : 0xBF;
   for (std::size_t i = 1; i < length; ++i) {
@@ -39,7 +40,7 @@ inline Utf8Step utf8_step(std::string_view text) {
   return {Utf8Kind::kChar, length, code};
 }
 
-/// Bytes of `text` up to the first that is not part of a whole character.
+/// Returns the number of bytes before the first one that is not part of a whole character.
 inline std::size_t utf8_valid_prefix(std::string_view text) {
   std::size_t at = 0;
   while (at < text.size()) {
@@ -72,7 +73,7 @@ inline void utf8_append(std::string& out, char32_t code) {
   }
 }
 
-/// At most 60 bytes of `text` between quotes, fit for an error message: controls and ill-formed bytes as \\xHH.
+/// Returns at most 60 bytes of `text` in quotes, for an error message: controls and ill-formed bytes as \\xHH.
 inline std::string quote(std::string_view text) {
   constexpr std::size_t kMost = 60;
   constexpr std::string_view kHex = "0123456789ABCDEF";

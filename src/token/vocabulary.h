@@ -1,5 +1,5 @@
-// The pieces of a vocabulary by id and the ids by piece, in one arena. What a piece means (bytes, words) is the model's
-// business.
+// The pieces of a vocabulary by id and the ids by piece, in one arena. The model decides what a piece means (bytes,
+// words).
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace kvasir {
 
-/// Ids may leave gaps, but not so many that a table by id becomes a trap.
+/// Ids may have gaps, at most this many, so that a table by id stays small.
 inline constexpr std::int64_t kMaxIdGap = std::int64_t{1} << 20;
 
 /// Ids may have gaps. 150 thousand pieces take about 4 MB: the index holds ids, not copies of the pieces.
@@ -22,19 +22,19 @@ class Vocabulary {
  public:
   Vocabulary();
 
-  /// Room for `count` pieces of `bytes` bytes in all.
+  /// Reserves room for `count` pieces of `bytes` bytes in all.
   void reserve(std::size_t count, std::size_t bytes);
 
   /// Fails if the id is negative, at or above `id_limit`, or taken, or if the piece is already there.
   Result<void> add(std::string_view piece, std::int64_t id, std::int64_t id_limit);
 
-  /// As `add`, but a piece that is already there is only reachable by its id: the first one is found.
+  /// As `add`, but accepts a piece that is already there; find() keeps returning the first id.
   Result<void> add_shadowed(std::string_view piece, std::int64_t id, std::int64_t id_limit);
 
   /// The largest id + 1.
   int size() const { return static_cast<int>(store_->spans.size()); }
   bool has(int id) const;
-  /// Empty for an id without a piece. The view lives as long as the vocabulary and dies at the next `add`.
+  /// Empty for an id without a piece. The view is valid until the next `add`, at most as long as the vocabulary.
   std::string_view piece(int id) const;
   std::optional<int> find(std::string_view piece) const;
 

@@ -1,5 +1,6 @@
-// Positions that go from one cache to another, straight or through a file: every pair of layouts, any length, with and
-// without windows. What is there is right, what the next query sees is there, and each goes its own way.
+// Positions adopted from one cache into another, directly or through a file: every pair of layouts, any length, with
+// and without windows. The rows are right, the next query sees every row it needs, and the two caches then continue
+// independently.
 #include "cache/block_pool.h"
 #include "cache/share/snapshot.h"
 #include "tests/support/layout_model.h"
@@ -44,7 +45,8 @@ CacheShape random_shape(std::mt19937& random) {
   return s;
 }
 
-// Passes of random lengths, and truncations where they are possible; what is refused must need what was forgotten.
+// Appends passes of random lengths and truncates where possible. A refused truncation must need rows that were
+// forgotten.
 void go_on(Sequence& seq, std::mt19937& random, bool may_refuse) {
   for (int i = 0; i < 6; ++i) {
     const CacheShape& s = seq.layout->shape();

@@ -1,5 +1,5 @@
-// The Law on the shipped models: prompts of 100 tokens each (20 of them in the full run, the size that the project
-// promises), every layout, thread count, chunk and batch, every KV type, and a window.
+// The Law on the shipped models: prompts with 100 new tokens each (20 prompts in the full run, the size that the
+// project promises), every layout, thread count, chunk and batch, every KV type, and a window.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -48,13 +48,13 @@ void expect_pass(const std::string& path, size_t count, int new_tokens) {
 }
 
 TEST(Law, TalesShort) { expect_pass(shipped("tales"), 2, 2); }
-// All of it in the full run.
+// All prompts only in the full run.
 TEST(SlowLaw, Tales) { expect_pass(shipped("tales"), std::getenv("KVASIR_TEST_ALL") != nullptr ? 20 : 5, 100); }
 TEST(SlowLaw, TalesGpt2) {
   expect_pass(shipped("tales-gpt2"), std::getenv("KVASIR_TEST_ALL") != nullptr ? 20 : 2, 100);
 }
 
-// tales' rows of 192 and 512 channels: whole blocks of 32 for all, of 256 only for some.
+// The rows of tales have 192 and 512 channels: all are whole blocks of 32, only some are whole blocks of 256.
 TEST(SlowLaw, WeightsOfEveryWrittenType) {
   const format_test::TempFolder folder;
   for (const std::string_view type : quantize_types()) {

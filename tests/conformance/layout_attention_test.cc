@@ -1,5 +1,5 @@
 // The Law at the level of a layout: attention over its tiles equals, in bits, attention over a plain array of the same
-// rows, whatever way the sequence was typed, truncated and retyped.
+// rows, however the sequence was written, truncated and rewritten.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -14,7 +14,7 @@ namespace kvasir::conformance {
 namespace {
 
 constexpr int kGroup = 2, kMaxTokens = 7;
-constexpr int kPoison = 1 << 20;  // versions from here on are rows that nobody may read
+constexpr int kPoison = 1 << 20;  // rows of versions from here on must never be read
 
 float noise(int64_t id) {
   uint64_t x = static_cast<uint64_t>(id + 1) * 0x9e3779b97f4a7c15u;
@@ -45,7 +45,8 @@ struct PlainRows {
   }
 };
 
-// The last `tokens` positions of [0, end) attend, every KV head with its group: [tokens][heads * group * head_dim].
+// Attention of the last `tokens` positions of [0, end), every KV head with its group. Returns [tokens][heads * group *
+// head_dim].
 std::vector<float> attend(const Kernels& kernels, const CacheShape& s, const std::vector<Tile>& tiles, int end,
                           int tokens) {
   const int64_t cols = int64_t{s.kv_heads} * kGroup * s.head_dim;
@@ -84,7 +85,7 @@ std::vector<const Kernels*> tables() {
   return all;
 }
 
-// Values whose bits differ, over all layers, tables and token counts.
+// Expects the same bits over all layers, kernel tables and token counts.
 void expect_plain_bits(const Sequence& seq, int end) {
   const CacheShape& s = seq.layout->shape();
   for (int layer = 0; layer < s.layers; ++layer) {
@@ -111,7 +112,7 @@ class LayoutAttention : public testing::TestWithParam<Case> {};
 INSTANTIATE_TEST_SUITE_P(Every, LayoutAttention, testing::ValuesIn(cases()),
                          [](const auto& of) { return of.param.name(); });
 
-// Types to `end` in chunks, goes wrong a few rows further on, and takes those back.
+// Appends up to `end` in chunks; after each chunk appends some poisoned rows and truncates them.
 void type_with_detours(Sequence& seq, int end, std::mt19937& random) {
   while (seq.length < end) {
     seq.append(std::min(end - seq.length, 1 + below(random, 80)));
@@ -160,7 +161,7 @@ TEST(GrowView, SequencesOfOneStoreStayApart) {
     std::vector<Sequence> sequences;
     for (int b = 0; b < kBatch; ++b) {
       sequences.emplace_back(make_grow_view(store, s, b), attention_values(s));
-      sequences.back().version = b;  // other rows in each
+      sequences.back().version = b;  // different rows in each
     }
     for (const int end : {5, 64, 65, 140, 200}) {
       const int first = store.seq_len();

@@ -1,5 +1,5 @@
-// What every layout promises, for every layout and storage type of the build. A new file in layouts/ or dtype/ is
-// tested here without an edit.
+// The contract of every layout, for every layout and storage type of the build. A new file in layouts/ or dtype/ is
+// tested without an edit here.
 #include <gmock/gmock.h>
 
 #include <climits>
@@ -31,7 +31,7 @@ class LayoutConformance : public testing::TestWithParam<Case> {
 INSTANTIATE_TEST_SUITE_P(Every, LayoutConformance, testing::ValuesIn(cases()),
                          [](const auto& of) { return of.param.name(); });
 
-// ---- what the tests stand on ------------------------------------------------------------------------------------
+// ---- the values of the tests ------------------------------------------------------------------------------------
 
 TEST_P(LayoutConformance, TheTestsValuesStayDifferentWhenStored) {
   const Codec& codec = *GetParam().type->codec;
@@ -92,7 +92,7 @@ TEST_P(LayoutConformance, KAndVMayDifferInType) {
   }
 }
 
-// How many values of this one the codec cannot hold: 0 or 1 for a scalar type.
+// Number of values that saturate if a block starts with x: 0 or 1 for a scalar type.
 int64_t lost_of(const Codec& codec, float x) {
   std::vector<float> block(static_cast<size_t>(codec.block_elems), 0.0f);
   block[0] = x;
@@ -134,7 +134,7 @@ TEST_P(LayoutConformance, PlanChangesNothing) {
       ASSERT_TRUE(plan) << plan.error().message();
       State held = seq.state();
       ASSERT_GE(held.live, before.live);
-      held.live = before.live;  // the plan's own memory
+      held.live = before.live;  // differs by the memory of the plan itself
       ASSERT_EQ(held, before) << end;
     }
     ASSERT_EQ(seq.state(), before) << "after dropping the plans";
@@ -163,7 +163,7 @@ TEST_P(LayoutConformance, WithoutMemoryItSaysSo) {
   const size_t before = live_bytes(Owner::kv);
   const CacheShape absurd{1 << 20, 1 << 18, 1 << 18, 1 << 20, GetParam().type, GetParam().type};
   auto layout = info().make(absurd);
-  if (layout) {  // it takes memory when asked for room
+  if (layout) {  // it takes memory only when it plans
     auto plan = (*layout)->plan(1);
     ASSERT_FALSE(plan);
     EXPECT_THAT(plan.error().message(), HasSubstr("cannot map"));
@@ -226,7 +226,8 @@ TEST_P(LayoutConformance, TheEndOfAStepForgetsExactlyIfTheLayoutSaysSo) {
   }
 }
 
-// One token a step to n: a layout that keeps types one row, one that forgets types all of them again.
+// One step up to position n: a layout that keeps its rows writes the new ones, one that forgets writes all of them
+// again.
 void step_to(Sequence& seq, int n) {
   seq.append(n - seq.layout->coverage());
   seq.end_step();
@@ -293,7 +294,7 @@ class RandomOperations {
   }
 
  private:
-  // The table of a codec's values is large, so it is made once.
+  // The table of a codec's values is large, so it is built once.
   ValueAt distinct_values_of(const Codec& codec) {
     static std::map<const Codec*, DistinctValues> made;
     const DistinctValues& values = made.try_emplace(&codec, codec).first->second;
@@ -345,7 +346,7 @@ class RandomOperations {
   std::unique_ptr<Sequence> seq_;
 };
 
-// With every layout and type, more than 10,000 in all.
+// Over every layout and type, more than 10,000 sequences in all.
 TEST_P(LayoutConformance, RandomSequencesEqualThePlainModel) {
   for (uint32_t seed = 0; seed < 300 && !HasFailure(); ++seed) {
     SCOPED_TRACE(fmt::format("seed {}", seed));
@@ -386,7 +387,7 @@ TEST_P(Layouts, DistinctPositionsMayBeWrittenAtOnce) {
 
 class LayoutCosts : public testing::TestWithParam<int> {
  protected:
-  // After n steps of one token each in a context of GetParam() positions.
+  // A sequence after n steps of one token each in a context of GetParam() positions.
   static Sequence stepped(std::string_view name, int n) {
     const auto info = find_layout(name);
     EXPECT_TRUE(info) << info.error().message();

@@ -1,4 +1,4 @@
-// What layouts take at the size of SmolLM2-135M, in counters and in the resident set.
+// Memory of layouts at the size of SmolLM2-135M: in counters and in the resident set.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -36,7 +36,7 @@ size_t status_bytes(const std::string& key) {
   return 0;
 }
 
-// Types 8,192 positions one by one and writes every row of them.
+// Appends 8,192 positions one by one and writes all their rows.
 Peak type_all(const LayoutInfo& info) {
   const CacheShape s{30, 3, 64, 8192, kv_type_of(codec_f32()), kv_type_of(codec_f32())};
   const size_t before = status_bytes("VmRSS");
@@ -50,7 +50,7 @@ Peak type_all(const LayoutInfo& info) {
   return {layout->peak_bytes(), layout->bytes(), status_bytes("VmHWM") - before};
 }
 
-// In a process of its own, whose peak is nobody else's.
+// Measures in a separate process, so that the peak is only this layout's.
 Peak measured(std::string_view name) {
   int ends[2];
   EXPECT_EQ(pipe(ends), 0);
@@ -70,8 +70,8 @@ Peak measured(std::string_view name) {
   return peak;
 }
 
-// grow is promised old and new together. Resident they never are: of the new rows only those copied have pages, as many
-// as the old ones, so that the moment of growth holds no more than the end does.
+// For grow, the counted peak is the old and the new rows together. They are never all resident: of the new rows only
+// the copied ones have pages, as many as the old ones, so the moment of growth holds no more than the end.
 TEST(SlowLayoutMemory, ReserveAndPagedPeakAtWhatTheyEndWithAndGrowAtHalfMore) {
   constexpr size_t kFinal = 377'487'360;
   for (const auto& [name, counted] : {std::pair{"reserve", kFinal}, {"paged", kFinal}, {"grow", kFinal * 3 / 2}}) {
@@ -82,7 +82,7 @@ TEST(SlowLayoutMemory, ReserveAndPagedPeakAtWhatTheyEndWithAndGrowAtHalfMore) {
   }
 }
 
-// A model with SmolLM2's KV and hardly anything else.
+// A model with SmolLM2's KV shape and almost no weights.
 std::string small_model(const std::filesystem::path& folder) {
   std::ofstream(folder / "config.json") << R"({"model_type": "llama", "hidden_size": 32, "num_attention_heads": 3,
 "num_key_value_heads": 3, "head_dim": 64, "num_hidden_layers": 30, "intermediate_size": 32, "vocab_size": 300,
@@ -92,7 +92,7 @@ std::string small_model(const std::filesystem::path& folder) {
   return (folder / "model").string();
 }
 
-// Chats of 1,024 tokens until the memory for KV refuses one.
+// Number of chats of 1,024 tokens that run before the memory for KV refuses one.
 int chats_that_run(const std::string& path, const SessionOptions& options) {
   ModelOptions limited;
   limited.with_tokenizer = false;

@@ -1,4 +1,4 @@
-// The classic mistakes of KV caches, each put in on purpose: verify (or bench) must catch every one of them.
+// The classic mistakes of KV caches, each made on purpose: verify (or bench) must catch every one.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -18,7 +18,7 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
-// A layout that passes everything on to dense; a mistake overrides what it gets wrong.
+// A layout that forwards everything to dense; each mistake overrides what it gets wrong.
 class Wrapped : public Layout {
  public:
   Wrapped(const LayoutInfo& info, const CacheShape& shape) : Layout(shape), info_(info) {
@@ -54,7 +54,7 @@ class LengthInLoop : public Wrapped {
   }
 };
 
-// A decode mask of the shape of the new tokens alone: the history is masked away.
+// A decode mask with the shape of the new tokens only: it masks out all earlier positions.
 class MaskOfNewTokens : public Wrapped {
  public:
   using Wrapped::Wrapped;
@@ -65,7 +65,7 @@ class MaskOfNewTokens : public Wrapped {
   }
 };
 
-// One bit of one cached row flips after it was written.
+// One bit of one cached row flips after the row is written.
 class CorruptedRow : public Wrapped {
  public:
   using Wrapped::Wrapped;
@@ -76,7 +76,7 @@ class CorruptedRow : public Wrapped {
   }
 };
 
-// A fork writes into what it shares, without a copy.
+// A fork writes into shared rows without copying them.
 class NoCopyOnWrite : public Wrapped {
  public:
   using Wrapped::Wrapped;
@@ -95,7 +95,7 @@ class NoCopyOnWrite : public Wrapped {
   int length_ = 0;
 };
 
-// What is typed after a truncation is not stored where something had been.
+// Rows written after a truncation are not stored at positions that had rows before.
 class KeepsTrimmedRows : public Wrapped {
  public:
   KeepsTrimmedRows(const LayoutInfo& info, const CacheShape& shape)
@@ -113,7 +113,7 @@ class KeepsTrimmedRows : public Wrapped {
   int reached_ = 0;
 };
 
-// The name of a layout of this kind, which find_layout() knows from now on.
+// Registers a layout of this kind and returns its name.
 template <class Mistake>
 std::string mistaken(std::string_view name) {
   static LayoutInfo info = **find_layout("dense");
@@ -151,7 +151,7 @@ TEST(Mistakes, UntouchedWrapperPasses) {
   for (const VerifyCase& c : report.cases) EXPECT_EQ(c.compared_logits, 2u * 6u * 4096u) << c.name();
 }
 
-// Names of the cases that differ.
+// Returns the names of the cases that differ.
 std::string caught(const VerifyReport& report) {
   std::string names;
   for (const VerifyCase& c : report.cases)
@@ -219,8 +219,8 @@ TEST(Mistakes, TheQuadraticOfConcatIsCounted) {
   EXPECT_EQ(grow->copied_rows, 64u + 128u);  // 64 -> 128 -> 256
 }
 
-// Position 0 on decode, put into copies of the real families. The embedding (GPT-2) or the rotation (Llama) of a lone
-// new token is that of position 0.
+// Position 0 on decode, built into copies of the real families: a single new token gets the embedding (GPT-2) or the
+// rotation (Llama) of position 0.
 void rope_at_zero(Pass& pass, int l, const Weights& w) {
   if (pass.tokens() == 1) {
     const int half = pass.config().head_dim / 2;
@@ -238,7 +238,7 @@ void embed_at_zero(Pass& pass, const Weights& w) {
   (*find_family(*ConfigView::parse(R"({"model_type": "gpt2"})", "test")))->embed(pass, {rows, w.vectors});
 }
 
-// Logits of the last of six tokens: five as a prompt and one decoded, with the given family.
+// Logits of the last of six tokens with the given family: five prefilled and one decoded, or all at once.
 std::vector<float> decode_last(const std::string& folder, const Family* family, bool at_once) {
   const auto config = *ConfigView::read(folder + "/config.json");
   if (family == nullptr) family = *find_family(config);

@@ -1,4 +1,4 @@
-// What the rotation of q4_0h is for: keys a few channels of which are far larger than the rest.
+// Tests the purpose of the rotation in q4_0h: keys with a few channels far larger than the rest.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -13,7 +13,7 @@ namespace {
 
 constexpr int kHeadDim = 64, kKeys = 500;
 
-// Scores q k of a type, of which q and k are rotated or not, against those of the keys themselves: root mean square.
+// Root mean square error of the scores q k with stored keys of this type (rotated if the type is), against exact keys.
 double score_error(const KvType& type, const std::vector<std::vector<float>>& keys,
                    const std::vector<std::vector<float>>& queries) {
   double squares = 0;

@@ -1,5 +1,5 @@
-// Layers with windows: what a query may see is always there, what is there is right, bytes stay flat, and a truncation
-// that needs what was forgotten is refused. For every layout, since those that forget nothing must pass too.
+// Layers with windows: every row that a query may see is there, every row is right, bytes stay constant, and a
+// truncation that needs forgotten rows is refused. For every layout, since those that forget nothing must pass too.
 #include <gmock/gmock.h>
 
 #include <map>
@@ -13,7 +13,7 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-// What a ring of the layout's documented size holds: the last position written to each of its rows.
+// A model of a ring of the layout's documented size: the last position written to each row.
 class RingModel {
  public:
   RingModel(const CacheShape& shape, int layer)
@@ -57,7 +57,7 @@ class WindowedSequence {
     seq_.append(count);
     reached_ = std::max(reached_, seq_.length);
   }
-  /// Whether it was done; that must be as the model says.
+  /// Returns whether the truncation was done, which must agree with the model.
   bool truncate(int to) {
     bool possible = !info_.forgets;
     if (info_.forgets)
@@ -97,8 +97,8 @@ class WindowConformance : public testing::TestWithParam<Case> {
   }
 };
 
-// Where rows are does not depend on their type: one of single values and one of blocks stand for all, which the other
-// suites run.
+// The place of a row does not depend on its type, so one scalar type and one block type stand for all; the other suites
+// run all types.
 std::vector<Case> window_cases() {
   std::vector<Case> some = cases();
   std::erase_if(some, [](const Case& c) { return c.type->name != "f32" && c.type->name != "q4_0"; });
@@ -147,7 +147,7 @@ TEST_P(WindowConformance, ForksGoTheirOwnWay) {
   Sequence other(forked(*seq.layout), distinct_values(s));
   ASSERT_EQ(other.layout->coverage(), seq.length);
   ASSERT_EQ(other.state().rows, rows);
-  other.version = 1;  // other rows from here
+  other.version = 1;  // different rows from here on
   for (int i = 0; i < 3; ++i) other.append(17);
   EXPECT_EQ(seq.state().rows, rows) << "what one writes the other does not see";
   for (int i = 0; i < 2; ++i) seq.append(30);

@@ -1,4 +1,4 @@
-// Whatever is wrong, the program says so in one line, with exit code 2 and nothing on stdout.
+// Every bad input gives one line on stderr, exit code 2 and nothing on stdout.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace {
 
 using Arguments = std::vector<std::string>;
 
-// Every command that opens a model's weights, with arguments that are good otherwise.
+// Every command that opens a model's weights, with otherwise valid arguments.
 std::vector<Arguments> model_commands(const std::string& model) {
   std::vector<Arguments> all{{"run", model, "-p", "x", "-n", "4"},
                              {"run", model, "-p", "x", "-n", "4", "--json"},
@@ -39,7 +39,7 @@ std::string replaced(std::string text, std::string_view from, std::string_view t
   return text;
 }
 
-// A good tiny model to break.
+// A valid tiny model to break.
 class E2eHostileModel : public testing::Test {
  protected:
   void SetUp() override {

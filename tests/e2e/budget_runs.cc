@@ -1,6 +1,6 @@
-// A budget of memory kept through many runs: sessions of random prompts and lengths are opened, stepped together and
-// closed, and more is asked for than is left now and then. Prints what it saw; exit code 1 if memory passed the budget,
-// an answer was not the one that it is alone, or a refusal did not say its numbers.
+// Checks that a memory budget holds over many runs: sessions of random prompts and lengths are opened, stepped together
+// and closed; some ask for more than is left. Prints a summary; exit code 1 if memory passed the budget, an answer
+// differed from its own alone, or a refusal lacked its numbers.
 //   usage: budget_runs MODEL RAM_BYTES RUNS SEED
 #include <cstdio>
 #include <cstdlib>
@@ -66,7 +66,7 @@ class Soak {
     r.ctx = 8 + below(below(4) == 0 ? most - 8 : most / 8);
     for (int i = 1 + below(r.ctx / 2); i > 0; --i) r.prompt.push_back(below(model_->info().vocab));
     r.tokens = 1 + below(std::min(24, r.ctx - static_cast<int>(r.prompt.size())));
-    r.layout = below(2) == 0 ? "dense" : "grow";  // dense holds all that it was promised
+    r.layout = below(2) == 0 ? "dense" : "grow";  // dense holds its whole context from the start
     r.kv_type = below(3) == 0 ? "f16" : "f32";
     return r;
   }
@@ -99,7 +99,7 @@ class Soak {
     most_ = std::max(most_, running_.size());
   }
 
-  // One token for everybody, in one batch.
+  // Decodes one token for every session, in one batch.
   void step() {
     std::vector<Session*> sessions;
     std::vector<int> ids;

@@ -1,4 +1,4 @@
-// The program from outside, where it does what it is asked to: output, receipts, names, streams.
+// The program from outside, with valid input: output, receipts, names, streams.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -299,7 +299,7 @@ TEST(E2eRun, IdsAndFilesArePromptsToo) {
   EXPECT_EQ(json_of({"tales", "--ids", ids, "-n", "8", "--greedy", "--json"})["receipt"], expected["receipt"]);
 }
 
-// A random model writes all bytes in any order, so that characters are cut everywhere.
+// A random model generates bytes in any order, so characters are often incomplete.
 TEST(E2eRun, TheStreamIsUtf8) {
   const TempFolder folder;
   ASSERT_TRUE(synthesize({.shape = "tiny", .out = folder / "tiny", .seed = 9}));
@@ -324,13 +324,13 @@ class E2eStories : public testing::Test {
   std::string expected_;
 };
 
-// The file is what run.c wrote with -t 0 -n 256 and no prompt: 256 tokens after the token that begins a text.
+// run.c wrote this file with -t 0 -n 256 and no prompt: 256 tokens after BOS.
 TEST_F(E2eStories, GreedyFromTheBeginning) {
   for (const char* file : {"stories260K.bin", "stories260K_v1.bin"})
     EXPECT_EQ(expect_ok(run_program({folder() / file, "--ids", "1", "-n", "256", "--greedy"})), expected_) << file;
 }
 
-TEST_F(E2eStories, GreedyFromAPrompt) {  // 5 tokens, the first of which begins the text
+TEST_F(E2eStories, GreedyFromAPrompt) {  // 5 tokens, the first is BOS
   const std::string text =
       expect_ok(run_program({folder() / "stories260K.bin", "-p", "Once upon a time", "-n", "252", "--greedy"}));
   EXPECT_EQ(text, expected_);
@@ -391,7 +391,7 @@ TEST(E2eTokenize, BeginningOfText) {
 
 // ---- logits, embed ------------------------------------------------------------------------------------------------
 
-// The floats of a .npy file whose header must hold this shape.
+// Returns the floats of a .npy file, whose header must have this shape.
 std::vector<float> npy(const fs::path& path, const std::string& shape) {
   const std::string bytes = slurp(path);
   if (bytes.size() < 128) return {};

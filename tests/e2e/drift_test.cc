@@ -1,4 +1,4 @@
-// The command drift from outside: its numbers against those of other commands, its table, CSV and figure.
+// The command drift from outside: its numbers compared with those of other commands, its table, CSV and figure.
 #include <gtest/gtest.h>
 
 #include <cmath>

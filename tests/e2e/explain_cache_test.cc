@@ -9,7 +9,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Line 2 writes what was thought, of the last answer only.
+// Line 2 writes the reasoning of the last answer only.
 constexpr const char* kTemplate =
     "{% for m in messages %}\n"
     "[{{ m.role }}]{% if m.reasoning_content and loop.index >= messages|length - 1 %}({{ m.reasoning_content }}){% "

@@ -1,7 +1,7 @@
-// Faults for tests/e2e/io_faults.py: loaded by LD_PRELOAD, it stands before the reads of one file and refuses io_uring,
-// so that every read comes through here. Knows nothing of Kvasir.
+// Injects read faults for tests/e2e/io_faults.py. Loaded by LD_PRELOAD, it intercepts the reads of one file and refuses
+// io_uring, so that every read comes through here. Does not know Kvasir.
 //   KVASIR_FAULT_FILE   a part of the path behind the descriptor; reads of other files are left alone
-//   KVASIR_FAULT        eio | slow | truncate; empty: nothing but counting
+//   KVASIR_FAULT        eio | slow | truncate; empty: only count
 //   KVASIR_FAULT_AFTER  bytes read from the file before the fault begins
 //   KVASIR_FAULT_MS     how long a slow read waits
 //   KVASIR_FAULT_COUNT  a file for the number of bytes read, written at exit
@@ -58,7 +58,7 @@ void halve(const char* path) {
   if (stat(path, &info) != 0 || truncate(path, info.st_size / 2) != 0) std::perror(path);
 }
 
-// `read` with what is set before it. As any read: -1 and errno.
+// Calls `read` after the fault that is set, if any. Returns -1 and sets errno like any read.
 template <class Read>
 ssize_t faulty(int fd, Read read) {
   char path[PATH_MAX];

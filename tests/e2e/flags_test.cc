@@ -1,5 +1,5 @@
-// A walk over every flag of every command, as the program itself declares them: what a flag does not take is refused in
-// one line that names it, and a good value shows in what comes out.
+// Walks over every flag of every command, as the program itself declares them: a bad value is refused in one line that
+// names the flag, and a good value changes the output.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -28,7 +28,7 @@ std::string shown_name(const Json& flag) { return flag["names"][0]; }
 
 // ---- a command line that is good ----------------------------------------------------------------------------------
 
-// Places in their order, and flags; each with its value, "" for a toggle.
+// Positional arguments in order, and flags, each with its value.
 struct Line {
   std::vector<std::pair<std::string, std::string>> places, flags;
 
@@ -81,7 +81,7 @@ class SlowE2eFlags : public testing::Test {
   std::string path(const std::string& name) const { return (folder_ / name).string(); }
   std::string text() const { return path("text.txt"); }
 
-  // The least that each command needs for something to come out.
+  // The minimal valid line of each command that gives output.
   Line line_of(const std::string& command) const {
     const std::string toggle = "\n";
     const std::vector<std::pair<std::string, std::string>> tales{{"MODEL", "tales"}};
@@ -115,7 +115,7 @@ class SlowE2eFlags : public testing::Test {
       return {{{"TALKS", path("empty.json")}, {"TALKS", path("talk.json")}},
               {{"--chat-template", path("chat.jinja")}, {"--json", toggle}}};
     if (command == "tokenize") return {{{"MODEL", "tales"}, {"TEXT", "Once upon"}}, {{"--json", toggle}}};
-    if (command == "pull")  // nobody is there; tests/hub has a hub
+    if (command == "pull")  // no server is there; tests/hub has a hub
       return {{{"NAME", "nobody/nothing"}}, {{"--endpoint", "http://127.0.0.1:1"}, {"--json", toggle}}};
     if (command == "list") return {{}, {{"--json", toggle}}};
     if (command == "rm") return {{{"NAME", "nobody/nothing"}}, {{"--json", toggle}}};
@@ -185,7 +185,7 @@ std::vector<std::string> bad_values(const Json& flag) {
 TEST_F(SlowE2eFlags, WhatAFlagDoesNotTakeIsRefusedByItsName) {
   EXPECT_GE(declarations().size(), 13u);
   std::set<std::string>
-      known;  // declarations that an earlier command has too: there, a few values tell that it is bound
+      known;  // declarations of earlier commands too: for a repeated one, a few values show that it is bound
   for (const Json& command : declarations())
     for (const Json& flag : command["flags"]) {
       if (flag["kind"] == "toggle") continue;
@@ -214,19 +214,19 @@ TEST_F(SlowE2eFlags, AToggleTakesNoValueAndOthersNeedOne) {
 // ---- what is taken ------------------------------------------------------------------------------------------------
 
 enum class Shows {
-  differs,  // in what comes out
-  refused,  // where it is so small that the run cannot be: then it was used
-  nothing,  // by what the flag promises, or because only a file or a speed tells
+  differs,  // the output differs
+  refused,  // the value makes the run impossible, which shows that it is used
+  nothing,  // no difference: the flag promises none, or only a file or a speed shows it
 };
 
 struct Good {
   const char* value;
   Shows shows = Shows::differs;
-  Arguments with = {};     // more flags that it needs
+  Arguments with = {};     // further flags that it needs
   Arguments without = {};  // flags of the usual line that exclude it
 };
 
-// By "command flag", or "flag" in every command that has it. "\n" is a toggle.
+// The key is "command flag", or "flag" for every command that has it. "\n" stands for a toggle.
 std::map<std::string, Good> good_values(const std::string& text, const std::string& folder) {
   static std::vector<std::string> kept;
   const auto keep = [](std::string value) { return kept.emplace_back(std::move(value)).c_str(); };
@@ -309,7 +309,7 @@ std::map<std::string, Good> good_values(const std::string& text, const std::stri
       {"--presence-penalty", {"100"}},
       {"--frequency-penalty", {"100"}},
       {"--dry-multiplier", {"100", Shows::differs, {"-n", "100"}, {"-n"}}},
-      {"--dry-base", {"100", Shows::nothing, {"--dry-multiplier", "0.1"}}},  // so long a repeat is rare
+      {"--dry-base", {"100", Shows::nothing, {"--dry-multiplier", "0.1"}}},  // a repeat of that length is rare
       {"--dry-allowed-length", {"1", Shows::differs, {"--dry-multiplier", "100", "-n", "100"}, {"-n"}}},
       {"--dry-penalty-last-n",
        {"0", Shows::differs, {"--dry-multiplier", "100", "--dry-allowed-length", "1", "-n", "100"}, {"-n"}}},
@@ -419,7 +419,7 @@ std::map<std::string, Good> good_values(const std::string& text, const std::stri
       {"TALK", {keep(folder + "/other.json")}},
       {"TALKS", {keep(folder + "/talk.json")}},
       {"--chat-template", {keep(folder + "/other.jinja")}},
-      {"explain-cache --chat-template", {keep(folder + "/open.jinja")}},  // what it writes goes on
+      {"explain-cache --chat-template", {keep(folder + "/open.jinja")}},  // B continues A in its output
       {"--adapt", {"\n"}},
       {"NAME", {"nobody/other", Shows::refused}},
       {"--endpoint", {"http://127.0.0.1:2", Shows::refused}},
@@ -430,7 +430,7 @@ std::map<std::string, Good> good_values(const std::string& text, const std::stri
   };
 }
 
-// The output without the numbers that no two runs share.
+// The output of a run, as flat JSON where it is JSON.
 Json leaves(const Outcome& o, const std::string& command) {
   const std::string out = o.out;
   if (command == "chat") return o.out + o.err.substr(0, o.err.find("; first token"));
@@ -490,7 +490,8 @@ TEST_F(SlowE2eFlags, AGoodValueShows) {
 
 // ---- what flags exclude and need ----------------------------------------------------------------------------------
 
-// Every pair that excludes each other and every flag that needs another, as declared.
+// Every declared pair of flags that exclude each other, every flag given twice, and every flag without the one that it
+// needs.
 TEST_F(SlowE2eFlags, WhatIsExcludedOrNeededOrGivenTwiceIsRefused) {
   put(folder_ / "two.txt", "Once upon a time\n");
   const auto goods = good_values(text(), folder_.path().string());

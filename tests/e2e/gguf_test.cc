@@ -1,4 +1,4 @@
-// GGUF files at the command line: they run, are shown and turned into tokens; broken ones are refused in one line.
+// GGUF files at the command line: run, inspect and tokenize work; broken files are refused in one line.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -23,7 +23,7 @@ class E2eGguf : public testing::Test {
   TempFolder folder_;
 };
 
-// 49 characters from A on and one pair, for the 50 ids of a tiny model.
+// A vocabulary for the 50 ids of a tiny model: 49 characters from A on, and one pair.
 Bytes with_vocabulary(Bytes more = {}) {
   more.text_entry("tokenizer.ggml.model", "gpt2").text_entry("tokenizer.ggml.pre", "gpt-2");
   more.array("tokenizer.ggml.tokens", GgufType::string, 50);

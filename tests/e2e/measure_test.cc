@@ -75,7 +75,7 @@ TEST(E2ePerplexity, IsWhatTheLogitsSay) {
   }
 }
 
-// A vocabulary that asks for a beginning of text has it in every window.
+// If the vocabulary has BOS, every window starts with it.
 TEST(E2ePerplexity, EveryWindowBeginsTheText) {
   if (outside_data().empty()) GTEST_SKIP() << "outside data folder is absent";
   const std::string model = outside_data() / "models/stories260K/stories260K.bin";
@@ -174,7 +174,7 @@ TEST(E2eBench, LimitsNeedNoModel) {
 
 // ---- bench --serve ------------------------------------------------------------------------------------------------
 
-// Two turns of a talk, a request with choices, one whose client leaves, one that comes late.
+// Two turns of a conversation, a request with choices, one whose client leaves, and one that comes late.
 const char* const kTrace = R"({"name": "a", "prompt": [{"tokens": 100, "salt": 1}], "max_tokens": 10, "owner": "x"}
 {"name": "b", "prompt": [{"tokens": 80, "salt": 1}, {"tokens": 20, "salt": 2}], "max_tokens": 6, "choices": 3}
 {"name": "c", "prompt": [{"tokens": 30, "salt": 3}], "max_tokens": 100, "cancel_after": 4}

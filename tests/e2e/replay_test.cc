@@ -1,4 +1,4 @@
-// One trace, replayed in process and over HTTP: the same work by the same counts.
+// One trace, replayed in process and over HTTP: both must do the same work, by their counts.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>

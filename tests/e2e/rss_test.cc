@@ -1,4 +1,4 @@
-// What the program says about its resident set: the owners, and that their sum is what the kernel counts.
+// The program's report of its resident set by owner; the sum must agree with the kernel's count.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -18,7 +18,7 @@ constexpr size_t kMiB = size_t{1} << 20;
 
 size_t page() { return static_cast<size_t>(::sysconf(_SC_PAGESIZE)); }
 
-/// The stats of a short run, after what must hold of every split.
+/// Returns the stats of a short run, after checking what must hold for every split.
 Json stats_of(const Arguments& more, const std::string& model = "tales") {
   Arguments arguments{"run", model, "-p", "Hello", "-n", "8", "--greedy", "--json"};
   arguments.insert(arguments.end(), more.begin(), more.end());
@@ -60,7 +60,7 @@ TEST(E2eRss, WeightsAreOurOwnMemoryOrPagesOfTheFile) {
   // Resident: norms are decoded on the heap, the last huge page may be whole.
   EXPECT_GE(resident["rss_bytes"]["weights"], bytes / 100 * 99);
   EXPECT_LE(resident["rss_bytes"]["weights"], bytes + 3 * kMiB);
-  // Mapped: the rows of the embedding that no token needed may be missing.
+  // Mapped: rows of the embedding that no token needed may be missing.
   EXPECT_GE(mapped["rss_bytes"]["weights"], bytes / 2);
   EXPECT_LE(mapped["rss_bytes"]["weights"], bytes + kMiB / 4);
   for (const char* owner : {"kv", "tokenizer"}) {

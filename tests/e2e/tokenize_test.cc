@@ -1,4 +1,4 @@
-// kvasir tokenize from outside: nothing at all, and what a file says of its tokenizer.
+// kvasir tokenize from outside: empty text, and the tokenizer keys of a GGUF file.
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
@@ -12,7 +12,7 @@ using gguf_test::Bytes;
 using gguf_test::head;
 using Json = nlohmann::json;
 
-// a, b, ab and a token that begins a text.
+// A vocabulary of a, b, ab and a BOS token.
 Bytes vocabulary(uint64_t more) {
   Bytes b = head(0, 6 + more);
   b.array("tokenizer.ggml.tokens", GgufType::string, 4).string("a").string("b").string("ab").string("<|e|>");

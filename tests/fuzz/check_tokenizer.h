@@ -1,4 +1,4 @@
-// What holds for a tokenizer however its file was made: ids in range, text back, no crash. Fuzz targets only.
+// Checks what must hold for a tokenizer from any file: ids in range, decodable text, no crash. Fuzz targets only.
 #pragma once
 
 #include <kvasir/tokenizer.h>
@@ -26,7 +26,7 @@ inline void check_tokenizer(const Result<std::shared_ptr<const Tokenizer>>& open
   for (std::string_view text : kTexts) {
     const auto ids = tokenizer.encode(text);
     if (!ids) continue;
-    require(ids->size() <= 16 * text.size() + 4096);  // the file may ask for many tokens in front
+    require(ids->size() <= 16 * text.size() + 4096);  // the file may put many tokens first
     for (int id : *ids) require(id >= 0 && id < tokenizer.vocab_size());
     require(tokenizer.decode(*ids).has_value());
   }

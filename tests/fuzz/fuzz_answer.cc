@@ -1,4 +1,4 @@
-// Any bytes as an answer, in every format, whole and in two pieces: the same parts, and none longer than the answer.
+// Any bytes as a model's answer, in every format, whole and in two pieces: both give the same parts.
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -14,7 +14,7 @@ void require(bool holds) {
   if (!holds) __builtin_trap();
 }
 
-// Parts of one kind that follow each other are one.
+// Joins adjacent parts of one kind.
 void add(std::vector<AnswerPart>* all, std::vector<AnswerPart> more) {
   for (AnswerPart& part : more) {
     const bool joins = !all->empty() && all->back().kind == part.kind && part.kind != AnswerPart::call &&

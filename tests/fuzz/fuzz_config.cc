@@ -1,4 +1,5 @@
-// Any bytes as a configuration: an error, or an object whose every getter returns and whose text reads back the same.
+// Any bytes as a configuration: an error, or an object whose getters all return and whose text parses back to the same
+// object.
 #include <cmath>
 #include <cstdint>
 #include <string>

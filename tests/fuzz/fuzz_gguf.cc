@@ -1,4 +1,4 @@
-// Any bytes as a GGUF file, through everything that reads one: header, model, tokenizer, and the binding of weights.
+// Any bytes as a GGUF file, through every reader: header, model, tokenizer, and the binding of weights.
 #include <algorithm>
 
 #include "arch/gguf.h"
@@ -33,7 +33,7 @@ void check_tensors(const kvasir::TensorDir& dir, size_t size) {
   }
 }
 
-// As Model::open does it, short of running.
+// Does what Model::open does, without running the model.
 void bind(kvasir::GgufModel model) {
   const auto family = kvasir::find_family(model.config);
   if (!family) return;

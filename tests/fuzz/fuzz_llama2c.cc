@@ -1,4 +1,4 @@
-// Any bytes as llama2.c's files. The first byte says which: a model, or a tokenizer of so many tokens.
+// Any bytes as llama2.c's files. The first byte selects a model (0) or a tokenizer with that number of tokens.
 #include "format/llama2c.h"
 #include "tests/fuzz/check_tokenizer.h"
 

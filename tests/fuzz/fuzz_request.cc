@@ -1,5 +1,5 @@
-// Any bytes as a request's body, of every kind of call and every API: an error that names a field, or a call whose
-// values are in their ranges and whose messages have a text.
+// Any bytes as a request's body, for every kind of call and every API: an error, or a call whose values are in range
+// and whose messages render to a text.
 #include <cstdint>
 #include <string>
 #include <string_view>

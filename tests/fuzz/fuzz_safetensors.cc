@@ -41,7 +41,7 @@ void check(std::span<const std::byte> file) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto bytes = std::as_bytes(std::span(data, size));
   check(bytes);
-  // The same bytes as header and data with a right length in front, so that mutations reach the JSON.
+  // The same bytes as header and data after a correct length, so that mutations reach the JSON.
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   const uint64_t length = text.rfind('}') == text.npos ? size : text.rfind('}') + 1;
   std::vector<std::byte> file(sizeof length + size);

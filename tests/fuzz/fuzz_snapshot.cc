@@ -1,4 +1,5 @@
-// Any bytes as a snapshot. An odd first byte mends the sums, or nothing behind them would ever be reached.
+// Any bytes as a snapshot. If the first byte is odd, the checksums are corrected first: otherwise no input would get
+// past them.
 #include <algorithm>
 #include <cstring>
 #include <vector>
@@ -31,7 +32,7 @@ void mend_header(std::vector<uint8_t>& file) {
   if (end + 8 <= file.size()) put_sum(file, 0, end, 0);
 }
 
-// Of a file whose layers hold all positions.
+// Only for a file whose layers hold all positions.
 void mend_blocks(std::vector<uint8_t>& file, const SnapshotHeader& h) {
   size_t at = kFixed + 8 * static_cast<size_t>(h.shape.layers) + 4 * h.tokens.size();
   std::vector<uint64_t> sums(1);

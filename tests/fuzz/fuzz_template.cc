@@ -1,4 +1,5 @@
-// Any bytes as a chat template, rendered over a talk with tools: an error, or a text whose data lies in it, in order.
+// Any bytes as a chat template, rendered with a conversation that uses tools: an error, or a text whose data spans lie
+// inside it, in order.
 #include <cstdint>
 #include <string_view>
 

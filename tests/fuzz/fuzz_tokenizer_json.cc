@@ -1,4 +1,4 @@
-// Any bytes as a tokenizer.json: an error, or a tokenizer that keeps its promises.
+// Any bytes as a tokenizer.json: an error, or a tokenizer that passes check_tokenizer().
 #include "tests/fuzz/check_tokenizer.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

@@ -15,7 +15,7 @@ inline void require(bool holds) {
   if (!holds) __builtin_trap();
 }
 
-/// The same file for all inputs: its bytes are replaced. Nobody may still map it then.
+/// One file for all inputs: write() replaces its bytes. No mapping of it may exist then.
 class MemFile {
  public:
   MemFile() : fd_(memfd_create("fuzz", MFD_CLOEXEC)) { require(fd_ >= 0); }

@@ -1,12 +1,12 @@
 #!/bin/sh
-# Runs every fuzz target of a build, one on each core: run.sh BUILD_FOLDER [SECONDS_EACH]. Exit 1 if any finds a fault.
-# The corpus in the tree is a seed: each run works on a copy, and keeps that copy only when it has found something.
+# Runs every fuzz target of a build, one per core: run.sh BUILD_FOLDER [SECONDS_EACH]. Exit code 1 if one finds a fault.
+# The corpus in the tree is a seed: each run works on a copy, and keeps that copy only if it finds something.
 set -u
 build=${1:?usage: run.sh BUILD_FOLDER [SECONDS_EACH]}
 seconds=${2:-60}
 here=$(cd "$(dirname "$0")" && pwd)
 
-if [ "$build" = --one ]; then  # --one TARGET SECONDS: what the line with xargs calls
+if [ "$build" = --one ]; then  # --one TARGET SECONDS: called by xargs below
   target=$2
   seconds=$3
   name=$(basename "$target")

@@ -1,5 +1,5 @@
 // gpt-nano-sort: a trained GPT-2 of 3 layers with every intermediate tensor of one batch, as its own runtime computed
-// them. Kvasir's traced values must be the same within rounding. The files are made by oracle.py from the outside data.
+// it. Kvasir's traced values must be equal within rounding. oracle.py makes the files from the outside data.
 #include <sys/wait.h>
 
 #include <cmath>
@@ -24,7 +24,7 @@ struct Array {
   std::vector<float> values;
 };
 
-// A little-endian float32 .npy of format 1.0 in C order, which is what NumPy saves.
+// Reads a little-endian float32 .npy of format 1.0 in C order, as NumPy saves it.
 Array read_npy(const tiny::fs::path& path) {
   const std::string bytes = tiny::slurp(path);
   Array array;
@@ -66,7 +66,7 @@ class GoldenNano : public testing::Test {
     open();
   }
 
-  // The batch in one pass: [batch * tokens] rows of every traced value.
+  // Runs the batch in one pass and records [batch * tokens] rows of every traced value.
   void run() {
     const Array idx = stored("idx");
     ASSERT_EQ(idx.shape, (std::vector<size_t>{kBatch, kTokens}));
@@ -158,7 +158,7 @@ TEST_F(GoldenNano, EveryTracedTensorIsTheStoredOne) {
     expect_close(seen(p.layer, p.ours), stored(p.theirs), p.theirs);
 }
 
-// The tables' own rows, which are added before anything is traced.
+// The embeddings are sums of the tables' rows, formed before the first traced value, so the rows are compared directly.
 TEST_F(GoldenNano, EmbeddingsAreTheTablesRows) {
   const Array idx = stored("idx"), tokens = stored("tok_emb"), positions = stored("pos_emb");
   const auto row = [&](const char* table, size_t r) {
@@ -172,7 +172,7 @@ TEST_F(GoldenNano, EmbeddingsAreTheTablesRows) {
     }
 }
 
-// Queries, keys and values by head, as the stored tensors have them: [batch][head][token][channel].
+// An element of queries, keys or values by head, in the order of the stored tensors: [batch][head][token][channel].
 float part_of(const std::vector<float>& qkv, size_t part, size_t b, size_t h, size_t t, size_t d) {
   return qkv[(b * kTokens + t) * 3 * kChannels + part * kChannels + h * kHeadDim + d];
 }
@@ -191,7 +191,7 @@ TEST_F(GoldenNano, HeadsOfTheTracedQkvAreTheStoredOnes) {
   }
 }
 
-// Kvasir never forms the matrix of attention: what its queries and keys make in double is compared.
+// Kvasir never forms the attention matrix, so the test computes it in double from the traced queries and keys.
 TEST_F(GoldenNano, AttentionFromTheTracedQkvIsTheStoredOne) {
   run();
   const std::vector<float> qkv = seen(0, "qkv");

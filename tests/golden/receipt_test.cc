@@ -1,7 +1,7 @@
 // Golden receipts of the shipped models and of files quantised from them: the change detector of kNumericsVersion. They
-// are what the program gave when they were recorded, so a failure says that some bit of a logit, the weights, what
-// quantize makes of them, or the receipt's own form has changed.
-// If that was meant, raise kNumericsVersion and record the new values below; if not, it is a bug.
+// were recorded from the program, so a failure means that some bit of a logit, the weights, quantize's output or the
+// receipt's format has changed. If the change is intended, raise kNumericsVersion and record the new values below;
+// otherwise it is a bug.
 #include <kvasir/version.h>
 
 #include "base/system.h"
@@ -19,11 +19,11 @@ using engine_test::with_receipt;
 
 struct Golden {
   const char* model;
-  const char* type;  // of K and V, or of a quantised file's weights
+  const char* type;  // type of K and V, or of the weights of a quantised file
   const char* receipt;
 };
 
-// Recorded under kNumericsVersion 3: 32 greedy tokens after the ids below, past any end of text.
+// Recorded under kNumericsVersion 3: 32 greedy tokens after the ids below, ignoring any end of text.
 constexpr int kRecordedVersion = 3;
 constexpr Golden kGolden[] = {
     {"tales", "f32", "d8b4e3e61e24ba1cd98288f23fd628f2"},
@@ -34,14 +34,14 @@ constexpr Golden kGolden[] = {
     {"tales", "q4_0h", "8eb4b2f8a032d9d9d73ed67f294e2175"},
 };
 
-// 24 tokens after the same ids; every integer type with SIMD is in one of the files: tiny-k as q4_k holds q6_k, too.
+// 24 tokens after the same ids. Every integer type with SIMD is in one of the files: tiny-k as q4_k also contains q6_k.
 constexpr Golden kGoldenFiles[] = {
     {"tales", "f16", "82651ac8b5c14e8bf6fdca8203ff4304"},  {"tales", "bf16", "325f0e73d403b8f8dfb0a11fec09738a"},
     {"tales", "q8_0", "1aa8e24cf3fdf5c33edf4d0ceeb60072"}, {"tales", "q4_0", "fd226a55498e2cf9a02ab239791b0e37"},
     {"tales", "q4_k", "78f13a437a809a175ff956d187fbacb8"}, {"tiny-k", "q4_k", "6f5d257b04f65e1e6542b21bc47d5412"},
 };
 
-// Enough to cross a tile of attention: 70 ids, each another one's neighbour.
+// 70 ids without a simple pattern, enough to cross a tile of attention.
 std::vector<int> golden_ids(int vocab = 4096) {
   std::vector<int> ids{0};
   for (int i = 1; i < 70; ++i) ids.push_back((i * i * 131 + i * 17 + 5) % vocab);
@@ -76,7 +76,7 @@ TEST(GoldenReceipt, OnEveryCpuTargetLayoutAndThreadCount) {
   }
 }
 
-// The golden's model as a file of its type.
+// Writes the golden's model as a GGUF file of its type and returns the path.
 std::string quantised(const Golden& golden, const tiny::TempFolder& folder) {
   std::string model = KVASIR_SOURCE_DIR "/models/tales";
   if (golden.model != std::string("tales")) {

@@ -1,4 +1,4 @@
-// In place of what the Arm build leaves out: tokenizers and the files that are not GGUF say so, io_uring is refused.
+// Replaces what the Arm build leaves out: tokenizers and files other than GGUF return an error, io_uring is refused.
 #include <kvasir/tokenizer.h>
 
 #include "engine/gguf_tokenizer.h"

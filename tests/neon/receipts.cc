@@ -1,5 +1,5 @@
-// neon_receipts IDS COUNT KV_TYPE MODEL: the CPU target, and the receipt of COUNT greedy tokens after the ids
-// (separated by commas). What `kvasir run --greedy --ignore-eos --receipt --kv-type KV_TYPE` computes.
+// neon_receipts IDS COUNT KV_TYPE MODEL: prints the CPU target and the receipt of COUNT greedy tokens after the ids
+// (separated by commas). Computes what `kvasir run --greedy --ignore-eos --receipt --kv-type KV_TYPE` does.
 #include <cstdio>
 #include <cstdlib>
 #include <sstream>

@@ -1,5 +1,5 @@
-// Prompts of one file share passes and memory. None loses its answer because of another, and each gives what it gives
-// alone.
+// Prompts of one file share passes and memory. No prompt loses its answer because of another, and each answer equals
+// the one that the prompt gets alone.
 #include <algorithm>
 #include <limits>
 
@@ -15,7 +15,7 @@ using namespace engine_test;
 using Prompts = std::vector<std::vector<int>>;
 using Answers = std::vector<std::optional<Result<Generation>>>;
 
-// KV bytes of a sequence in a tiny Llama: 2 layers, 64 positions, 16 channels of K and of V in f32.
+// KV bytes of one block in a tiny Llama: 2 layers, 64 positions, 16 channels of K and of V in f32.
 constexpr size_t kBlock = size_t{2} * 64 * (16 + 16) * 4;
 
 ModelOptions blocks(size_t n) {
@@ -68,7 +68,7 @@ void expect_as_alone(const Answers& all, const Prompts& prompts, const GenerateO
   }
 }
 
-// Each grows to three blocks, of five.
+// Each sequence grows to three blocks; the pool has five.
 TEST(RegressBatch, ThatOutgrowsItsBlocksLetsOneWait) {
   const Prompts prompts = prompts_of({3, 5, 100, 64, 65});
   for (const auto& [batch, lookup] : {std::pair(2, 0), std::pair(5, 4)}) {
@@ -101,7 +101,7 @@ TEST(RegressBatch, ThatWaitsSharesWhatIsKept) {
   expect_as_alone(answers(opened, prompts, 4, options), prompts, sampled(70));
 }
 
-// In 4 blocks no two of them go side by side to their ends: the first's blocks are given up when it is done.
+// With 4 blocks no two samples can finish side by side; the first one's blocks are released when it is done.
 TEST(RegressBatch, SamplesThatOutgrowTheirBlocksWait) {
   const std::vector<int> prompt = tiny::ids(60, 3);
   Opened opened(tiny::llama(), {.threads = 1}, blocks(4)), unlimited(tiny::llama(), {.threads = 1});
@@ -117,7 +117,7 @@ TEST(RegressBatch, SamplesThatOutgrowTheirBlocksWait) {
   EXPECT_TRUE(same_bits(a.logits, b.logits));
 }
 
-// Budget for two blocks: 128 positions, whatever others hold at the time.
+// The budget is two blocks: 128 positions, whatever other prompts hold at the time.
 TEST(RegressBatch, TheContextIsThatOfAPromptAlone) {
   const Prompts prompts = prompts_of({10, 20, 140, 30});
   Opened opened(tiny::llama(), {.threads = 1}, blocks(2));
@@ -131,8 +131,8 @@ TEST(RegressBatch, TheContextIsThatOfAPromptAlone) {
   }
 }
 
-// The context that the budget has room for is below LongRoPE's original one, and the model's is above it: a prompt
-// alone takes the model's, and so does one in company.
+// The context that fits the budget is below LongRoPE's original one; the model's context is above it. A prompt uses the
+// model's context, alone and in a batch.
 TEST(RegressBatch, ABudgetDoesNotChooseTheRope) {
   tiny::Model model = tiny::llama();
   model.edit_config("\"rms_norm_eps\":1e-5",
@@ -173,7 +173,7 @@ TEST(RegressBatch, OneThatCannotRunIsToldFirstAndTheOthersAreAnswered) {
   }
 }
 
-// A word whose vector is not finite spoils the text that has it.
+// A token whose embedding is not finite spoils only the text that contains it.
 TEST(RegressBatch, ATextWithoutFiniteLogitsIsNotTheOthersFault) {
   constexpr int kBad = 13;
   tiny::Model model = tiny::llama();

@@ -1,4 +1,4 @@
-// The chat lost what /load had brought, a turn that did not fit, and a talk at Ctrl-C.
+// The chat used to lose a loaded conversation after /load, a turn that did not fit, and the conversation at Ctrl-C.
 #include <gtest/gtest.h>
 
 #include <fmt/format.h>
@@ -25,7 +25,7 @@ Outcome chat(const std::string& typed, const Arguments& more = {}, const std::st
   return run_program(arguments, how);
 }
 
-// "25 of 46" of every turn.
+// Returns "25 of 46" for every turn.
 std::vector<std::string> reused(const Outcome& outcome) {
   std::vector<std::string> all;
   for (size_t at = outcome.err.find('['); at != std::string::npos; at = outcome.err.find('[', at + 1)) {
@@ -35,8 +35,8 @@ std::vector<std::string> reused(const Outcome& outcome) {
   return all;
 }
 
-// Metaspace with a space before the first word only, and <s> before the text, as Mistral v0.3 has it; or before every
-// stretch of text.
+// A tokenizer with Metaspace and <s> before the text. The scheme "first" puts a space before the first word only, as in
+// Mistral v0.3; "always" puts one before every stretch of text.
 class SlowE2eRegressChatWithBos : public testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
@@ -107,8 +107,8 @@ INSTANTIATE_TEST_SUITE_P(SlowE2eSchemes, SlowE2eRegressChatWithBos, testing::Val
 
 TEST_P(SlowE2eRegressChatWithBos, WhatWasLoadedIsReused) {
   const Outcome straight = talk("Hi\nmore\n"), loaded = talk("Hi\n/save x.kv\n/clear\n/load x.kv\nmore\n");
-  // <s>, 5 of "User:", 2 of " Hi", a line's end, 10 of "Assistant:"; 4 generated; then 1, 5, 4 of " more", 1 and 10.
-  // The token that was generated last has been chosen and not computed; saving computes it.
+  // Tokens: <s>, 5 for "User:", 2 for " Hi", 1 for the line's end, 10 for "Assistant:"; 4 generated; then 1, 5, 4 for "
+  // more", 1 and 10. The last generated token has been chosen but not computed; saving computes it.
   EXPECT_EQ(reused(straight), (std::vector<std::string>{"0 of 19", "22 of 44"})) << straight.err;
   EXPECT_EQ(reused(loaded), (std::vector<std::string>{"0 of 19", "23 of 44"})) << loaded.err;
   EXPECT_THAT(loaded.err, Not(HasSubstr("differs")));
@@ -127,7 +127,7 @@ TEST_P(SlowE2eRegressChatWithBos, ATalkIsTheSameHoweverItIsCut) {
       "c.kv\n/clear\n/load c.kv\nand a third\n",
       options);
   EXPECT_THAT(cut.err, Not(HasSubstr("try:")));
-  // Each answer is a line of its own in both; nothing else ends the last one.
+  // In both, each answer is a separate line; nothing else ends the last one.
   const size_t last = straight.rfind('\n', straight.size() - 2) + 1;
   EXPECT_EQ(cut.out.substr(cut.out.size() - (straight.size() - last)), straight.substr(last));
 }

@@ -1,5 +1,5 @@
-// A model's fingerprint decides what a cache may be used for: it is that of the weights that are computed with,
-// whatever names, sizes and times say, and whatever has become of the file that remembers it.
+// A model's fingerprint decides whether a cache may be used. It must be that of the weights in use, whatever names,
+// sizes and times say, and whatever happened to the file that stores it.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -39,7 +39,7 @@ std::string unremembered(const tiny::Model& model) {
   return fingerprint_of(folder / "m");
 }
 
-// As `rsync --inplace -t` and `cp -p` do: the file stays, its bytes become others, its time is put back.
+// Does what `rsync --inplace -t` and `cp -p` do: same file, other bytes, the old time restored.
 void overwrite_keeping_time(const path& file, const std::string& bytes) {
   struct stat before {};
   ASSERT_EQ(::stat(file.c_str(), &before), 0);
@@ -49,7 +49,7 @@ void overwrite_keeping_time(const path& file, const std::string& bytes) {
   ASSERT_EQ(::utimensat(AT_FDCWD, file.c_str(), times, 0), 0);
 }
 
-// A model of its own folder, with a folder for what is remembered.
+// A model in its own folder, with a folder for stored fingerprints.
 class RegressFingerprint : public testing::Test {
  protected:
   RegressFingerprint() {
@@ -61,7 +61,8 @@ class RegressFingerprint : public testing::Test {
   path model() const { return folder_ / "model"; }
   path weights() const { return model() / "model.safetensors"; }
 
-  /// The file that remembers it, as it would be had the model been there for long: otherwise it is not believed.
+  /// Returns the file that stores the fingerprint, written as if the model had been there for long: a recent one is not
+  /// trusted.
   path remembered() {
     fingerprint_of(model());
     std::vector<path> stored;
@@ -167,7 +168,7 @@ TEST_F(RegressFingerprint, SomethingElseInThePlaceOfTheValueIsNone) {
   EXPECT_EQ(fingerprint_of(model()), kLlama);
 }
 
-// Weights in memory are the old ones and have their fingerprint; others are not known any more.
+// Weights in memory are still the old ones and keep their fingerprint; others are no longer known.
 TEST_F(RegressFingerprint, OfAFileThatChangesWhileItIsInUse) {
   for (const char* mode : {"resident", "mapped", "streamed"}) {
     tiny::llama().write(model());
@@ -185,7 +186,7 @@ TEST_F(RegressFingerprint, OfAFileThatChangesWhileItIsInUse) {
 TEST_F(RegressFingerprint, OfAFileThatIsTouchedWhileItIsInUseStays) {
   const auto opened = *Model::open(model().string(), with_weights("mapped"));
   ASSERT_EQ(*opened->fingerprint(), kLlama);
-  fs::permissions(weights(), fs::perms::owner_read);  // which its ctime tells
+  fs::permissions(weights(), fs::perms::owner_read);  // changes its ctime
   EXPECT_EQ(*opened->fingerprint(), kLlama);
   fs::permissions(weights(), fs::perms::owner_read | fs::perms::owner_write);
   overwrite_keeping_time(weights(), other_bytes_);

@@ -1,4 +1,4 @@
-// Flags that contradicted each other, overflowed or were empty, and were taken without a word.
+// Flags that contradict each other, overflow or are empty. They used to be accepted silently.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -165,7 +165,7 @@ TEST(SlowE2eRegressFlags, BudgetsOfAPlanAreBothKept) {
     arguments.insert(arguments.end(), more.begin(), more.end());
     return json_of(arguments)["ram"]["modes"][0];
   };
-  // A sequence of 64 positions: 2 x 6 layers x 64 x 2 heads of 32 x 4 B = 196,608 B; three of them fit 600 KiB.
+  // A sequence of 64 positions takes 2 x 6 layers x 64 x 2 heads of 32 x 4 B = 196,608 B; three of them fit 600 KiB.
   EXPECT_EQ(ram({"--kv-ram", "600K"})["users"], 3);
   EXPECT_GT(ram({})["users"], 3);
   EXPECT_LT(ram({"--kv-ram", "600K"})["positions"], ram({})["positions"]);

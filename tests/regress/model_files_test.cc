@@ -1,5 +1,5 @@
-// A key or tensor of a model file is used, refused by name, or listed as not used. Each of these was dropped without a
-// word.
+// A key or tensor of a model file is used, refused by name, or listed as not used. Each of those below used to be
+// dropped silently.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -32,7 +32,7 @@ class RegressModelFiles : public testing::Test {
     model.write(folder_ / "model");
     return (folder_ / "model").string();
   }
-  // The receipt, or what the model was refused for.
+  // Returns the receipt, or the error that refused the model.
   static std::string outcome(const std::string& path) {
     const auto model = Model::open(path);
     if (!model) return message_of(model);
@@ -58,7 +58,7 @@ class RegressModelFiles : public testing::Test {
   tiny::ScopedEnv remembered_{"XDG_CACHE_HOME", (folder_ / "cache").string()};
 };
 
-// cases/gguf-ignored-tensors: attn_output.bias, ffn_down.bias, and biases in one layer only changed nothing.
+// cases/gguf-ignored-tensors: attn_output.bias, ffn_down.bias and biases in only one layer had no effect.
 TEST_F(RegressModelFiles, BiasesOfAGgufFileAreAdded) {
   const std::string plain = outcome(gguf(tiny::llama()));
   EXPECT_EQ(plain.size(), 32u) << plain;
@@ -74,7 +74,7 @@ TEST_F(RegressModelFiles, BiasesOfAGgufFileAreAdded) {
   }
 }
 
-// A bias of zeros is no bias: where it is added, and not only read.
+// A bias of zeros must change nothing and another bias must: so the bias is added, not only read.
 TEST_F(RegressModelFiles, ABiasInOneLayerIsAddedThere) {
   const auto logits = [&](float bias) {
     tiny::Model model = with("blk.1.attn_output.bias", {24});
@@ -108,7 +108,7 @@ TEST_F(RegressModelFiles, TensorsThatNothingUsesAreRefusedByName) {
   EXPECT_THAT(refused("token_embd_norm.weight"), HasSubstr("\"token_embd_norm.weight\""));
 }
 
-// cases/gguf-ignored-tensors, block1: a number of layers below those that are there ran with fewer.
+// cases/gguf-ignored-tensors, block1: a model with more layers than its number of layers ran with fewer.
 TEST_F(RegressModelFiles, LayersPastTheLastOneAreRefused) {
   tiny::Model model = tiny::llama();
   model.edit_config("\"num_hidden_layers\":2", "\"num_hidden_layers\":1");
@@ -121,7 +121,7 @@ TEST_F(RegressModelFiles, LayersPastTheLastOneAreRefused) {
   EXPECT_THAT(outcome((folder_ / "m.gguf").string()), AllOf(HasSubstr("\"blk.1."), HasSubstr("has 1 layers")));
 }
 
-// Layers that guess further tokens are counted by block_count, and not by num_hidden_layers.
+// block_count includes the layers of multi-token prediction, num_hidden_layers does not.
 TEST_F(RegressModelFiles, LayersOfMultiTokenPredictionAreListed) {
   tiny::Model model = tiny::llama();
   model.edit_config("\"num_hidden_layers\":2", "\"num_hidden_layers\":1,\"num_nextn_predict_layers\":1");
@@ -147,7 +147,7 @@ TEST_F(RegressModelFiles, ARopeFactorWithoutATypeIsLinear) {
   EXPECT_THAT(outcome(gguf(tiny::llama(), old, 2)), HasSubstr("both present and differ"));
 }
 
-// Both divide the frequencies; the factor was dropped beside the tensor.
+// Both divide the frequencies; the factor used to be dropped if the tensor was there.
 TEST_F(RegressModelFiles, RopeFactorsAndALinearFactorAreBothUsed) {
   Bytes linear;
   linear.entry("llama.rope.scaling.factor", GgufType::f32, 4.0f);
@@ -207,7 +207,7 @@ TEST_F(RegressModelFiles, AGgufFileThatIsNoModelIsRefused) {
   EXPECT_THAT(outcome(gguf(tiny::llama(), lora, 1)), HasSubstr("adapter.lora.alpha"));
 }
 
-// A list of booleans is what llama.cpp's converter writes; it was dropped, and all layers had the window.
+// llama.cpp's converter writes a list of booleans. It used to be dropped, and all layers had the window.
 TEST_F(RegressModelFiles, AWindowPatternOfBooleansIsRead) {
   Bytes more;
   more.entry("llama.attention.sliding_window", GgufType::u32, uint32_t{9});
@@ -303,7 +303,7 @@ TEST_F(RegressModelFiles, GenerationSettingsThatAreNotUsedAreNoted) {
   EXPECT_THAT(why(path, "generation_config.json: max_length"), testing::Not(HasSubstr("noted")));
 }
 
-// `plan` showed the bytes of 16-bit weights.
+// `plan` used to show the bytes of 16-bit weights.
 TEST_F(RegressModelFiles, APlanOfQuantisedWeightsIsRefused) {
   tiny::Model model = tiny::llama();
   model.edit_config("{", R"({"quantization_config":{"quant_method":"gptq","bits":4},)");
@@ -313,8 +313,8 @@ TEST_F(RegressModelFiles, APlanOfQuantisedWeightsIsRefused) {
   EXPECT_THAT(message_of(plan(request)), HasSubstr("\"gptq\""));
 }
 
-// cases/qwen2-window-null: null was the default of 4,096 positions. 4 layers, K and V of 2 heads of 16 in f32 for 8,192
-// positions are 8,388,608 bytes.
+// cases/qwen2-window-null: null was read as the default of 4,096 positions. 4 layers, K and V of 2 heads of 16 in f32
+// for 8,192 positions are 8,388,608 bytes.
 TEST_F(RegressModelFiles, Qwen2WindowNull) {
   for (const char* window : {"", R"("sliding_window":null,)"}) {
     put(folder_ / "config.json", fmt::format(R"({{"model_type":"qwen2","hidden_size":64,"intermediate_size":64,{}
@@ -330,7 +330,7 @@ TEST_F(RegressModelFiles, Qwen2WindowNull) {
   }
 }
 
-// cases/rope-parameters-by-layer-type: theta was the default, and a factor without a type no factor.
+// cases/rope-parameters-by-layer-type: theta was left at the default, and a factor without a type was ignored.
 TEST_F(RegressModelFiles, RopeParametersByLayerType) {
   const auto outcome_with = [&](const std::string& rope) {
     tiny::Model model = tiny::llama();

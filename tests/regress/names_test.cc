@@ -1,4 +1,4 @@
-// A GGUF file is known by its first bytes and not by its name, and a link to nothing is named as one.
+// A GGUF file is recognised by its first bytes, not by its name; an error about a dangling link says that it is one.
 #include <filesystem>
 
 #include "lab/inspect.h"

@@ -1,5 +1,5 @@
-// The repetition penalty of a model's own generation_config.json looked at the last 64 tokens, and transformers' looks
-// at all of them.
+// The repetition penalty from a model's generation_config.json used to cover the last 64 tokens; in transformers it
+// covers all tokens.
 #include <algorithm>
 #include <set>
 
@@ -10,7 +10,8 @@ namespace {
 
 using namespace engine_test;
 
-// Greedy, written out: every token of the last `window` (0: of all) has its logit divided, or multiplied below 0.
+// Greedy decoding, written out: the logit of every token among the last `window` (0: all) is divided by the penalty, or
+// multiplied if below 0.
 std::vector<int> expected(Opened& opened, std::vector<int> text, int n, float penalty, size_t window) {
   std::vector<int> chosen;
   for (int i = 0; i < n; ++i) {
@@ -38,7 +39,7 @@ std::vector<int> generated(Opened& opened, const std::vector<int>& text, int n, 
 
 TEST(Regress, TheModelsOwnPenaltyReachesOverTheWholeText) {
   Opened opened("tales");
-  // The words that greedy decoding would say next stand at the start, more than 64 tokens before.
+  // The tokens that greedy decoding would choose next stand at the start, more than 64 tokens back.
   std::vector<int> text = expected(opened, tiny::ids(3), 20, 1.0f, 0);
   const std::vector<int> filler = tiny::ids(90, 5);
   text.insert(text.end(), filler.begin(), filler.end());

@@ -1,4 +1,4 @@
-// Work that the program lost: to one bad line of a file, and to a signal.
+// Work that the program used to lose: because of one bad line of a file, or because of a signal.
 #include <fcntl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -86,7 +86,7 @@ TEST(E2eRegressPrompts, ABatchThatOutgrowsItsBlocksAnswersAll) {
 
 // ---- signals ------------------------------------------------------------------------------------------------------
 
-/// Starts the program, ends it by `number` after so many milliseconds, and gives how it ended.
+/// Starts the program, sends it the signal `number` after `ms` milliseconds, and returns its wait status.
 int killed_after(std::vector<std::string> arguments, int number, double ms, const TempFolder& scratch) {
   const pid_t pid = ::fork();
   if (pid == 0) {
@@ -140,7 +140,7 @@ TEST(SlowRegressInterrupted, NothingHalfDoneStays) {
   EXPECT_GT(ended_early, 10);
 }
 
-// A signal that the caller ignores stays ignored: nohup.
+// A signal that the caller ignores stays ignored, as nohup needs.
 TEST(SlowRegressInterrupted, AnIgnoredSignalStaysIgnored) {
   const TempFolder scratch, folder;
   const auto before = std::signal(SIGHUP, SIG_IGN);

@@ -1,5 +1,4 @@
-// What other engines got wrong when they reused, shared or restored a KV cache; each of these was somebody's bug
-// report.
+// Mistakes of other engines in reusing, sharing or restoring a KV cache. Each comes from a bug report.
 #include <filesystem>
 
 #include "base/buffer.h"
@@ -32,8 +31,8 @@ std::vector<int> joined(std::vector<int> a, const std::vector<int>& b) {
   return a;
 }
 
-// vllm#40896, vllm#5543, sglang#22819, llama.cpp#4902, lmcache#4463: the same greedy request, asked again, is answered
-// from the cache and otherwise.
+// vllm#40896, vllm#5543, sglang#22819, llama.cpp#4902, lmcache#4463: the same greedy request, repeated, is answered
+// from the cache with another text.
 TEST(Regress, AReusedPrefixGivesTheSameAnswer) {
   Opened opened(tiny::llama(), {.threads = 2, .prefill_chunk = 32, .prefix_ram = kPlenty});
   const std::vector<int> text = tiny::ids(130);
@@ -63,7 +62,7 @@ TEST(Regress, CompanyDoesNotChangeAnAnswer) {
 }
 
 // llama.cpp#25913: a restore that succeeds, after which everything is computed again; #26676: a no-op after a restart;
-// #14434: an empty slot crashes; #28276: a restored slot hides what is known of more of the text.
+// #14434: an empty slot crashes; #28276: a restored slot hides a longer stored prefix of the text.
 TEST(Regress, ARestoredSessionIsThere) {
   Opened opened(tiny::llama(), {.threads = 1, .prefix_ram = kPlenty});
   const std::string path = (opened.folder() / "s.kv").string();
@@ -110,8 +109,8 @@ TEST(Regress, ARejectedFileLeavesNothing) {
   EXPECT_TRUE(same_bits(out.logits, opened.fresh(tiny::ids(90, 4))));
 }
 
-// lmcache#4385, sglang#26747, GHSA-rm76-4mrf-v9r8: an answer from another's text, by a key that did not tell them
-// apart; mlx-lm#1494: what is appended after a trim finds the trimmed rows.
+// lmcache#4385, sglang#26747, GHSA-rm76-4mrf-v9r8: an answer from another user's text, because the key did not tell
+// them apart; mlx-lm#1494: rows appended after a trim meet the trimmed rows.
 TEST(Regress, NobodyGetsAnothersText) {
   Opened opened(tiny::llama(), {.threads = 1, .prefix_ram = kPlenty});
   const std::vector<int> text = tiny::ids(100);
@@ -136,7 +135,8 @@ TEST(Regress, NobodyGetsAnothersText) {
   }
 }
 
-// llama.cpp#22629, #20509, #27725, ik#2320, production-stack#923: a limit that nobody enforces, until the system does.
+// llama.cpp#22629, #20509, #27725, ik#2320, production-stack#923: a limit that is not enforced until the system runs
+// out of memory.
 TEST(Regress, ALimitOfBytesIsOne) {
   ModelOptions limited;
   limited.kv_ram = 200000;
@@ -169,7 +169,7 @@ TEST(Regress, AFullContextHarmsNobody) {
   }
 }
 
-// lmcache#2136, #1095, #2511: keys that differ from process to process, so that nothing is ever found.
+// lmcache#2136, #1095, #2511: keys that differ between processes, so that no stored cache is found.
 TEST(Regress, AnotherProcessFindsWhatWasSaved) {
   Opened one(tiny::llama()), other(tiny::llama());  // the same model in another folder
   const std::string path = (one.folder() / "s.kv").string();
@@ -183,7 +183,7 @@ TEST(Regress, AnotherProcessFindsWhatWasSaved) {
   EXPECT_EQ(loaded.pos(), 50);
 }
 
-// lmcache#2206: chunks of one size in blocks of another mix two generations.
+// lmcache#2206: chunks whose size differs from the block size mix two generations.
 TEST(Regress, NoSplitPointIsSpecial) {
   for (const int chunk : {1, 3, 63, 64, 65}) {
     Opened opened(tiny::llama(), {.threads = 1, .prefill_chunk = chunk, .prefix_ram = kPlenty});
@@ -200,7 +200,7 @@ TEST(Regress, NoSplitPointIsSpecial) {
   }
 }
 
-// llama.cpp#13404: a template that rewrites what was said breaks every prefix, and nobody says so.
+// llama.cpp#13404: a template that rewrites earlier turns breaks every prefix, without a report.
 TEST(Regress, ARewrittenHistoryIsTold) {
   Opened opened(tiny::llama());
   Session session = opened.session();

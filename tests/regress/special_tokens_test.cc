@@ -1,5 +1,5 @@
-// Special tokens by name and by number: what ends a text, what has no row of weights, and the keys of a GGUF tokenizer
-// that nobody else asks for.
+// Special tokens by name and by number: tokens that end a text, tokens without a row of weights, and further keys of a
+// GGUF tokenizer.
 #include <filesystem>
 #include <map>
 
@@ -47,7 +47,7 @@ class Tales {
   }
   void write() const { put(folder_ / "m/tokenizer.json", tokenizer.dump()); }
   void config(const json& config) const { put(folder_ / "m/generation_config.json", config.dump()); }
-  // The token of " and" becomes another one, which no merge makes.
+  // Replaces the token " and" by one that no merge makes.
   int replace_and(const std::string& content, bool added, bool special) {
     const std::string word = "\u0120and";
     json& model = tokenizer["model"];
@@ -171,7 +171,7 @@ TEST(RegressEndOfTurnByName, EveryTextOfTheListAndItsTwoExceptions) {
               ElementsAre(4));
 }
 
-// The real file: eos is 32000 alone, and its turns end with <|end|>.
+// The real file names only 32000 as eos, but its turns end with <|end|>.
 TEST(RegressEndOfTurnByName, Phi3) {
   if (tiny::outside_data().empty()) GTEST_SKIP() << "outside data folder is absent";
   const auto phi3 = open_gguf_tokenizer(tiny::outside_data() / "tokenizers/vectors/ggml-vocab-phi-3.gguf");
@@ -293,8 +293,8 @@ TEST(RegressTokenizerOneTokenMore, AnotherModelsVocabularyIsRefused) {
 
 // ---- Falcon's digits ----------------------------------------------------------------------------------------------
 
-// By its tokenizer.json, Digits comes after ByteLevel and sees the spelling of the bytes: of "½", C2 BD, the second is
-// spelled "½", which is a number, so the two never merge.
+// In its tokenizer.json, Digits comes after ByteLevel and sees the spelling of the bytes. "½" is the bytes C2 BD; the
+// second is spelled "½", which is a number, so the two never merge.
 TEST(RegressFalcon, AHalfIsCutBetweenItsBytesAsByTokenizerJson) {
   json file = json::parse(R"({"version":"1.0","added_tokens":[],"normalizer":null,"post_processor":null,
     "pre_tokenizer":{"type":"Sequence","pretokenizers":[{"type":"Punctuation","behavior":"Contiguous"},

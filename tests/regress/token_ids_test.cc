@@ -1,5 +1,5 @@
-// The same text is the same ids, whichever way a tokenizer is written down: a folder and the GGUF file that is made of
-// it, or the file is refused by what differs.
+// A folder and the GGUF file made from it give the same ids for the same text; otherwise writing the file is refused,
+// and the error names the difference.
 #include <filesystem>
 #include <random>
 
@@ -32,7 +32,7 @@ using token_kinds::Kind;
 using token_kinds::kinds;
 using TokenizerPtr = std::shared_ptr<const Tokenizer>;
 
-// Texts of words, marks and spaces with special pieces, pieces of the vocabulary and U+2581 among them.
+// Random texts of words, marks and spaces, special pieces, pieces of the vocabulary and U+2581.
 class Texts {
  public:
   explicit Texts(const Tokenizer& tokenizer, unsigned seed) : tokenizer_(tokenizer), random_(seed) {
@@ -63,7 +63,7 @@ class Texts {
   std::vector<std::string> special_;
 };
 
-// Empty where the file is written: then the ids of all texts are equal. Else why it is refused.
+// Returns "" if the file is written, after expecting equal ids for all texts; else the reason for the refusal.
 std::string difference(const Kind& kind, const TokenizerPtr& folder, int texts) {
   const GgufNames* const names = find_gguf_names(kind.arch);
   const RstripBut rstrip_but = names != nullptr ? names->rstrip_but : RstripBut();
@@ -116,7 +116,7 @@ TokenizerPtr folder_of(const TempFolder& folder) {
 
 std::string refusal_of(const TempFolder& folder) { return message_of(Tokenizer::from_folder(folder.path())); }
 
-// Ids of llama.cpp b6845 for the same vocabulary with the same two pieces of type 4, BOS put before them.
+// The expected ids are those of llama.cpp b6845 for the same vocabulary with the same two pieces of type 4, after BOS.
 TEST(RegressQuantizeChangesIds, UserDefinedPiecesOfASentencePieceModel) {
   const TempFolder folder;
   if (!token_kinds::mistral_with_user_defined(folder.path())) GTEST_SKIP() << "outside data folder is absent";
@@ -140,7 +140,7 @@ TEST(RegressQuantizeChangesIds, ControlPiecesAreLookedForInAFolderAndNotInTheFil
   EXPECT_THAT(gguf_vocab_of(model_of(**alone), 32000, {}).error().message(), HasSubstr("<unk>"));
 }
 
-// ---- what lies beside the tokenizer's file ------------------------------------------------------------------------
+// ---- files beside the tokenizer's file ----------------------------------------------------------------------------
 
 class RegressFilesBesideTheTokenizer : public testing::Test {
  protected:
@@ -235,7 +235,7 @@ TEST_F(RegressFilesBesideTheTokenizer, SpecialTokensMap) {
   EXPECT_THAT(*tokenizer->encode("x[INST]thex"), ElementsAre(1, x, 32000, *tokenizer->find("the"), x));
 }
 
-// tokenizer.json and what the folder says of it.
+// tokenizer.json together with the settings of its folder.
 TEST(RegressFilesBesideATokenizerJson, TheFolderMayWriteBosAnew) {
   const TempFolder folder;
   const std::string text = slurp(std::string(KVASIR_SOURCE_DIR) + "/models/tales/tokenizer.json");

@@ -1,4 +1,4 @@
-// The program while it runs: typed to and read from through pipes or on a terminal of its own. Tests only.
+// The program while it runs: tests type to it and read from it through pipes or on a terminal of its own. Tests only.
 #pragma once
 
 #include <poll.h>
@@ -13,7 +13,7 @@ namespace kvasir::e2e {
 
 class Child {
  public:
-  /// stdout and stderr come together.
+  /// Starts the program; stdout and stderr come together.
   Child(std::vector<std::string> arguments, bool terminal) {
     std::vector<std::string> environment = environment_of({}, scratch_);
     environment.insert(environment.begin(), {"TERM=dumb", "HOME=" + scratch_.path().string()});
@@ -55,7 +55,7 @@ class Child {
     if (write_ >= 0 && write_ != read_) ::close(write_);
     write_ = -1;
   }
-  /// The output up to and with `needle`, which is not looked at again; "" when it does not come in time.
+  /// Returns the output up to and including `needle` and removes it; "" if it does not come in time.
   std::string wait_for(const std::string& needle, int seconds = 60) {
     const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(seconds);
     for (;;) {
@@ -75,7 +75,7 @@ class Child {
     ADD_FAILURE() << "\"" << needle << "\" does not come after: " << text_;
     return {};
   }
-  /// The exit code, 128 + the signal where one ended it.
+  /// Waits for the end; returns the exit code, or 128 + the signal that ended it.
   int end() {
     int status = 0;
     if (waitpid(pid_, &status, 0) != pid_) return -1;

@@ -1,5 +1,5 @@
-// What the engine tests share: a tiny or a shipped model with an engine over it, its fingerprints remembered in a
-// folder of the test's own. Test code only.
+// Shared by the engine tests: a tiny or a shipped model with an engine over it; its fingerprints are stored in a folder
+// of the test's own. Test code only.
 #pragma once
 
 #include <memory>
@@ -23,7 +23,7 @@ using testing::HasSubstr;
 using tiny::message_of;
 using tiny::same_bits;
 
-/// The rows of all feeds, in their order and copied: an engine's own are good until its next pass only.
+/// A copy of the rows of all feeds, in order: an engine's own rows are valid only until its next pass.
 struct Copied {
   std::vector<float> logits, hidden;
 
@@ -66,7 +66,7 @@ inline Result<void> decode_step(Engine& engine, KVCache& cache, std::span<const 
   return copied(std::move(done), rows, out);
 }
 
-/// A model in a folder that lives as long as this, and an engine.
+/// A model in a temporary folder, and an engine over it.
 class Opened {
  public:
   explicit Opened(const tiny::Model& model, const EngineOptions& options = {.threads = 2},
@@ -90,7 +90,7 @@ class Opened {
     EXPECT_TRUE(session) << message_of(session);
     return std::move(*session);
   }
-  /// Logits of the last token after typing `ids` into a new session.
+  /// Returns the logits of the last token after feeding `ids` to a new session.
   std::vector<float> fresh(const std::vector<int>& ids, const SessionOptions& options = {}) {
     Session s = session(options);
     Copied out;
@@ -121,7 +121,7 @@ inline std::vector<std::string> layout_names() {
   return names;
 }
 
-/// Requires: the name of a mode.
+/// Requires: `mode` is the name of a mode.
 inline ModelOptions with_weights(std::string_view mode) {
   ModelOptions options;
   options.weights = *parse_weights_mode(mode);
@@ -135,7 +135,7 @@ inline ModelOptions with_tokenizer(std::string path) {
 
 inline SamplingParams greedy() { return {.temperature = 0}; }
 
-/// Greedy, past any end of text.
+/// Greedy decoding of n tokens; ignores the end of text.
 inline GenerateOptions greedy_tokens(int n) {
   GenerateOptions options;
   options.sampling = greedy();

@@ -1,4 +1,4 @@
-// GGUF files made byte by byte, good ones and bad ones. Test code only.
+// Builds GGUF files byte by byte, valid and invalid ones. Test code only.
 #pragma once
 
 #include <cstdint>
@@ -45,7 +45,7 @@ struct Bytes {
   }
 };
 
-/// What every file starts with.
+/// The start of every file.
 inline Bytes head(uint64_t tensors, uint64_t entries, uint32_t version = 3) {
   Bytes b;
   b.data = "GGUF";

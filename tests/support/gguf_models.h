@@ -1,5 +1,5 @@
-// A tiny model of tests/tiny_models.h as a GGUF file: the names, and the order of q's and k's rows, that llama.cpp's
-// converter gives a Llama. Test code only.
+// A tiny model of tests/support/tiny_models.h as a GGUF file, with the names and the order of q's and k's rows that
+// llama.cpp's converter writes for a Llama. Test code only.
 #pragma once
 
 #include <map>
@@ -30,7 +30,7 @@ inline std::string gguf_name(std::string name) {
   return name;
 }
 
-/// The same values, rows of each head paired: row 2i + j of a head is row j * 4 + i (heads of 8 channels).
+/// Returns the values with the rows of each head paired: row 2i + j of a head is row j * 4 + i (heads of 8 channels).
 inline std::vector<float> paired_rows(const Tensor& tensor) {
   const size_t cols = tensor.values.size() / static_cast<size_t>(tensor.decl.shape[0]);
   std::vector<float> out;
@@ -42,8 +42,8 @@ inline std::vector<float> paired_rows(const Tensor& tensor) {
   return out;
 }
 
-/// tiny::llama() in GGUF version 3. `matrix_type`: ggml's number for the weights' codec; `more`: further metadata
-/// entries, `more_count` of them.
+/// tiny::llama() in GGUF version 3. `matrix_type`: ggml's number for the weights' codec. `more`: `more_count` further
+/// metadata entries.
 inline gguf_test::Bytes llama_gguf(const Model& model, uint32_t matrix_type = 0, const gguf_test::Bytes& more = {},
                                    uint64_t more_count = 0) {
   using gguf_test::head;

@@ -1,4 +1,4 @@
-// A server on a thread of its own, and handlers for its tests. Tests only.
+// A server on its own thread, and handlers for tests. Tests only.
 #pragma once
 
 #include <chrono>
@@ -60,7 +60,7 @@ struct Source {
   }
 };
 
-/// A handler that keeps the exchange and counts that its client is gone.
+/// A handler that keeps the exchange and counts when its client is gone.
 struct Keeper {
   std::shared_ptr<Exchange> exchange;
   int gone = 0;
@@ -85,7 +85,7 @@ class RunningServer {
   HttpServer* operator->() { return server_.get(); }
   raw::Client client() const { return raw::Client(port_); }
 
-  /// What `task` returns in the server's loop.
+  /// Runs `task` in the server's loop and returns its result.
   template <class Task>
   auto in_loop(Task task) {
     std::packaged_task<decltype(task())()> packaged(std::move(task));
@@ -93,7 +93,7 @@ class RunningServer {
     server_->post([&] { packaged(); });
     return result.get();
   }
-  /// Whether `condition` comes true in the server's loop.
+  /// True if `condition`, evaluated in the server's loop, becomes true in time.
   template <class Condition>
   bool soon(Condition condition, double seconds = 10) {
     const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);

@@ -1,4 +1,4 @@
-// Renders chat templates for a test that compares: one JSON object a line in, one out, in their order.
+// Renders chat templates for a comparison test: reads one JSON object per line and writes one per line, in order.
 //   in   {"template": TEXT, "context": OBJECT, "now": SECONDS}
 //   out  {"output": TEXT, "data": [[BEGIN, END], ...]}, or {"error": KIND, "message": TEXT}; KIND is raised (by the
 //        template), syntax, unsupported, limit or failed (as Python would).

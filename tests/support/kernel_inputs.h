@@ -1,5 +1,5 @@
-// What the kernel tests share: the tables that this machine runs, random values, comparison in bits, and memory that
-// ends where no page is mapped. Tests only.
+// Shared by the kernel tests: the kernel tables that this machine runs, random values, comparison in bits, and memory
+// that ends at an unmapped page. Tests only.
 #pragma once
 
 #include <sys/mman.h>
@@ -61,8 +61,7 @@ class Random {
   uint64_t state_;
 };
 
-/// Bytes whose last one is the last before an unmapped page (`slack` bytes before it), so that a read past the end
-/// dies.
+/// Bytes that end at an unmapped page (or `slack` bytes before it), so that a read past the end crashes.
 class GuardedBytes {
  public:
   explicit GuardedBytes(size_t bytes, size_t slack = 0) {
@@ -90,7 +89,8 @@ class GuardedBytes {
   size_t size_;
 };
 
-/// The activations of a few-token product as this table's kernel reads them, ending at an unmapped page.
+/// The activations of a matrix product with few tokens, arranged as this table's kernel reads them, ending at an
+/// unmapped page.
 class Arranged {
  public:
   Arranged(const Kernels& kernels, const MatmulArgs& args)
@@ -102,7 +102,7 @@ class Arranged {
       kernels.integer.arrange(arrangement_of(args.form), args.act + t * parts, parts,
                               bytes_.data() + t * arranged_bytes(args.cols));
   }
-  /// Null: of more tokens nothing is arranged.
+  /// Null if there are more tokens: then nothing is arranged.
   const std::byte* data() const { return few_ ? bytes_.data() : nullptr; }
 
  private:
@@ -110,7 +110,7 @@ class Arranged {
   GuardedBytes bytes_;
 };
 
-/// Equal in bits; two NaNs are equal whatever their payload, which never leaves a forward pass.
+/// True if equal in bits. Two NaNs are equal whatever their payload, which never leaves a forward pass.
 inline bool same(float a, float b) {
   return std::bit_cast<uint32_t>(a) == std::bit_cast<uint32_t>(b) || (std::isnan(a) && std::isnan(b));
 }
@@ -127,7 +127,7 @@ inline testing::AssertionResult same_floats(const std::vector<float>& a, const s
   return same_floats(a.data(), b.data(), a.size());
 }
 
-/// |a - b| <= tolerance, or both not finite.
+/// Succeeds if |a - b| <= tolerance.
 inline testing::AssertionResult close(float a, double b, double tolerance) {
   if (std::fabs(static_cast<double>(a) - b) <= tolerance) return testing::AssertionSuccess();
   return testing::AssertionFailure() << a << " is not " << b << " within " << tolerance;

@@ -1,5 +1,5 @@
-// The plain model that every layout is compared with: rows in a std::vector, encoded head by head. Knows the codec's
-// contract and nothing of layouts; a Sequence drives a layout and its model side by side.
+// The plain model with which every layout is compared: rows in a std::vector, encoded head by head. It knows the
+// codec's contract, not layouts. A Sequence drives a layout and its model side by side.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -36,7 +36,7 @@ struct Case {
   std::string name() const { return fmt::format("{}_{}", layout->name, type->name); }
 };
 
-/// The types that store heads as they are: a layout sees no rotation.
+/// The types that store heads unrotated: a layout sees no rotation.
 inline std::vector<const KvType*> plain_kv_types() {
   std::vector<const KvType*> all;
   for (const KvType& type : kv_types())
@@ -59,7 +59,7 @@ inline int below(std::mt19937& random, int n) { return static_cast<int>(random()
 
 // ---- values -----------------------------------------------------------------------------------------------------
 
-/// Where a channel is: `version` counts how often its position was retyped.
+/// The place of a channel. `version` counts how often its position was rewritten.
 struct Place {
   int version, layer, pos, head, channel;
   bool is_v;
@@ -72,7 +72,7 @@ inline int64_t place_id(const CacheShape& s, const Place& p) {
 }
 
 /// Values of one codec that differ for every id and stay different when stored: all finite codes of a 16-bit type in a
-/// scattered order, whole numbers for wider ones. A block type cannot hold them; there, noise in [-1, 1).
+/// scattered order, whole numbers for wider ones. A block type cannot hold them, so its values are noise in [-1, 1).
 class DistinctValues {
  public:
   explicit DistinctValues(const Codec& codec) {
@@ -94,7 +94,7 @@ class DistinctValues {
     x = (x ^ (x >> 29)) * 0xbf58476d1ce4e5b9u;
     return static_cast<float>(static_cast<int32_t>(x >> 40) - (1 << 23)) * 0x1p-23f;
   }
-  /// Ids that have a value of their own.
+  /// Number of ids that have a value of their own.
   int64_t count() const { return !table_.empty() ? static_cast<int64_t>(table_.size()) : int64_t{1} << 24; }
 
  private:
@@ -109,7 +109,7 @@ inline ValueAt distinct_values(const CacheShape& shape) {
   };
 }
 
-inline constexpr int kMaxRow = 256;  // floats of the widest row of the tests, padding included
+inline constexpr int kMaxRow = 256;  // upper bound on the floats of a row in these tests, padding included
 
 // ---- rows -------------------------------------------------------------------------------------------------------
 
@@ -117,7 +117,7 @@ inline int padded(const Codec& codec, int n) {
   return (n + codec.block_elems - 1) / codec.block_elems * codec.block_elems;
 }
 
-/// Writes a row of heads as stored: each head by itself, filled with zeros to whole blocks.
+/// Writes a row of heads as stored: each head on its own, zero-padded to whole blocks.
 inline void encode_heads(const Codec& codec, const CacheShape& s, const float* row, std::byte* dst) {
   std::array<float, kMaxRow> head{};
   for (int h = 0; h < s.kv_heads; ++h) {
@@ -126,7 +126,7 @@ inline void encode_heads(const Codec& codec, const CacheShape& s, const float* r
   }
 }
 
-/// Writes kv_heads * head_dim floats.
+/// Decodes a stored row to kv_heads * head_dim floats.
 inline void decode_heads(const Codec& codec, const CacheShape& s, const std::byte* row, float* dst) {
   std::array<float, kMaxRow> head{};
   for (int h = 0; h < s.kv_heads; ++h) {
@@ -135,7 +135,7 @@ inline void decode_heads(const Codec& codec, const CacheShape& s, const std::byt
   }
 }
 
-/// Whether two stored rows decode to the same bits.
+/// True if two stored rows decode to the same bits.
 inline bool same_rows(const Codec& codec, const CacheShape& s, const std::byte* a, const std::byte* b) {
   std::array<float, kMaxRow> x, y;
   decode_heads(codec, s, a, x.data());
@@ -143,14 +143,14 @@ inline bool same_rows(const Codec& codec, const CacheShape& s, const std::byte* 
   return std::memcmp(x.data(), y.data(), static_cast<size_t>(s.kv_heads * s.head_dim) * sizeof(float)) == 0;
 }
 
-/// Whether the query sees the position; position by position, once more.
+/// True if the query sees the position. An independent definition, for one position at a time.
 inline bool is_seen(int query, int pos, int window, int sinks) {
   return pos <= query && (window == 0 || pos > query - window || pos < sinks);
 }
 
 // ---- a layout and its model side by side --------------------------------------------------------------------------
 
-/// Everything that a refused or dropped request must leave as it was.
+/// Everything that a refused or dropped request must leave unchanged.
 struct State {
   int coverage, capacity, growths;
   size_t bytes, peak_bytes, copied_rows, live;
@@ -162,7 +162,7 @@ class Sequence {
  public:
   Sequence(std::unique_ptr<Layout> made, ValueAt value) : layout(std::move(made)), value_(std::move(value)) {}
 
-  /// One pass of `count` positions after what is held: plan, apply, write all layers, commit.
+  /// Appends `count` positions in one pass: plan, apply, write all layers, commit.
   void append(int count) {
     const int first = layout->coverage(), end = first + count;
     room(end);
@@ -191,7 +191,7 @@ class Sequence {
                      v_[static_cast<size_t>(layer)].data() + static_cast<size_t>(pos) * s.v_row_bytes());
       }
   }
-  /// Requires: 0 <= n <= length. What is typed after this differs from what was there.
+  /// Rows written after this differ from those removed. Requires: 0 <= n <= length.
   void truncate(int n) {
     const auto done = layout->truncate(n);
     ASSERT_TRUE(done) << done.error().message();
@@ -205,18 +205,18 @@ class Sequence {
     resize(length);
   }
 
-  /// What is typed at a position.
+  /// Fills `row` with the values to write at a position.
   void floats(int layer, int pos, bool is_v, std::vector<float>* row) const {
     const CacheShape& s = layout->shape();
     row->clear();
     for (int h = 0; h < s.kv_heads; ++h)
       for (int c = 0; c < s.head_dim; ++c) row->push_back(value_({version, layer, pos, h, c, is_v}));
   }
-  /// The model's rows from position 0 on, one after the other, as they must be stored.
+  /// The model's rows from position 0 on, contiguous, as they must be stored.
   const std::byte* k_rows(int layer) const { return k_[static_cast<size_t>(layer)].data(); }
   const std::byte* v_rows(int layer) const { return v_[static_cast<size_t>(layer)].data(); }
 
-  /// What is wrong with the tiles of [0, end), or "" when they hold exactly the model's rows.
+  /// Describes what is wrong with the tiles of [0, end); "" if they hold exactly the model's rows.
   std::string wrong(int layer, int end) const {
     std::vector<Tile> tiles(1);  // tiles() appends
     layout->tiles(layer, end, &tiles);
@@ -233,20 +233,20 @@ class Sequence {
     return text;
   }
 
-  /// "" when the tiles hold what the next query sees, and nothing that is wrong.
+  /// Returns "" if the tiles hold every row that the next query sees, and no wrong row.
   std::string wrong_for_the_next() const {
     for (int layer = 0; layer < layout->shape().layers; ++layer)
       if (const std::string text = wrong_for_the_next(layer); !text.empty())
         return fmt::format("layer {}: {}", layer, text);
     return {};
   }
-  /// The first n positions in another cache, to go on with other values.
+  /// Adopts the first n positions into another cache, which continues with other values.
   Sequence adopted(std::unique_ptr<Layout> other, int n) const {
     const auto done = other->adopt(*layout, n);
     EXPECT_TRUE(done) << done.error().message();
     return copied(std::move(other), n);
   }
-  /// Another that came to hold the first n positions, to go on with other values.
+  /// A Sequence for `other`, which already holds the first n positions; it continues with other values.
   Sequence copied(std::unique_ptr<Layout> other, int n) const {
     Sequence copy(std::move(other), value_);
     copy.k_ = k_;
@@ -329,7 +329,7 @@ class Sequence {
   std::vector<std::vector<std::byte>> k_, v_;  // [layer][pos * row bytes]
 };
 
-/// Another that holds the same.
+/// Returns another layout that adopted all positions of `from`.
 inline std::unique_ptr<Layout> forked(const Layout& from, std::shared_ptr<BlockPool> pool = {}) {
   auto copy = from.info().make(from.shape(), std::move(pool));
   EXPECT_TRUE(copy) << copy.error().message();
@@ -338,7 +338,7 @@ inline std::unique_ptr<Layout> forked(const Layout& from, std::shared_ptr<BlockP
   return std::move(*copy);
 }
 
-/// A fresh layout; a failure of the test when it cannot be had.
+/// Returns a new layout. If it cannot be made, the test fails and this returns nullptr.
 inline std::unique_ptr<Layout> make_layout(const LayoutInfo& info, const CacheShape& shape) {
   auto layout = info.make(shape);
   if (!layout) {

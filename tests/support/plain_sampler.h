@@ -1,4 +1,4 @@
-// Random numbers and choices as the definitions say them, for the tests of samplers. Test code only.
+// Random numbers and choices straight from their definitions, for the tests of samplers. Test code only.
 #pragma once
 
 #include <array>
@@ -28,7 +28,7 @@ inline double uniform(uint64_t seed, int choice, int position, uint32_t purpose 
   return std::ldexp(static_cast<double>((static_cast<uint64_t>(x[0]) << 32 | x[1]) >> 11), -53);
 }
 
-/// No sampler but temperature 1.
+/// Turns off every sampler except temperature 1.
 inline SamplingParams off() { return {.temperature = 1, .top_k = 0, .top_p = 1, .min_p = 0}; }
 
 }  // namespace kvasir::plain

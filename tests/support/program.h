@@ -1,5 +1,4 @@
-// Running the built program as a person does: arguments, environment and streams in; exit code and text out. Tests
-// only.
+// Runs the built program as a user does: arguments, environment and streams in; exit code and text out. Tests only.
 #pragma once
 
 #include <fcntl.h>
@@ -25,20 +24,20 @@ using format_test::put;
 using format_test::slurp;
 using format_test::TempFolder;
 
-/// How a run differs from the usual one.
+/// The settings of a run that differ from the default.
 struct How {
   std::string program = KVASIR_PROGRAM, input, folder;
-  std::string output;  ///< where stdout goes; empty: into Outcome::out
+  std::string output;  ///< file for stdout; empty: Outcome::out
   bool close_output = false;
   std::map<std::string, std::string> environment;
 };
 
 struct Outcome {
-  int code = -1;  ///< 128 + the signal, where one ended it
+  int code = -1;  ///< exit code, or 128 + the signal that ended it
   std::string out, err, command;
 };
 
-/// Never touches the user's own cache folder, and takes nothing from the caller's KVASIR_ variables.
+/// The environment of a run: uses its own cache folder, never the user's, and drops the caller's KVASIR_ variables.
 inline std::vector<std::string> environment_of(const How& how, const TempFolder& scratch) {
   std::map<std::string, std::string> all = how.environment;
   all.try_emplace("XDG_CACHE_HOME", scratch.path());
@@ -90,7 +89,7 @@ inline Outcome run_program(std::vector<std::string> arguments, const How& how = 
   return outcome;
 }
 
-/// Exit code 2 and one line "kvasir: ..." that holds `needle`; nothing on stdout.
+/// Expects exit code 2, one line "kvasir: ..." that contains `needle`, and nothing on stdout.
 inline void expect_refused(const Outcome& outcome, std::string_view needle) {
   SCOPED_TRACE("kvasir" + outcome.command);
   EXPECT_EQ(outcome.code, 2);

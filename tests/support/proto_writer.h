@@ -1,4 +1,4 @@
-// Hand-made SentencePiece models for tests: the few fields that matter, written as protobuf. Test code only.
+// Writes small SentencePiece models for tests: the few fields that matter, as protobuf. Test code only.
 #pragma once
 
 #include <cstring>

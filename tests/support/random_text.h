@@ -1,5 +1,5 @@
-// Random valid UTF-8 for tests of tokenizers: words, spaces, marks, emoji, controls, and whatever else there is. Test
-// code only.
+// Random valid UTF-8 for tests of tokenizers: words, spaces, marks, emoji, controls, and any other character. Test code
+// only.
 #pragma once
 
 #include <random>
@@ -18,7 +18,7 @@ inline char32_t random_code(std::mt19937& random) {
   }
 }
 
-/// Up to `most` bits and pieces.
+/// Returns a text of at most `most` random fragments.
 inline std::string random_text(std::mt19937& random, unsigned most) {
   constexpr std::string_view kBits[] = {" ",
                                         "  ",

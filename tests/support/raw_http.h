@@ -1,4 +1,4 @@
-// A client of HTTP on a plain socket, which can be as slow, wrong and rude as a test needs. Tests only.
+// An HTTP client on a plain socket, which can be as slow and as wrong as a test needs. Tests only.
 #pragma once
 
 #include <arpa/inet.h>
@@ -18,7 +18,7 @@
 namespace kvasir::raw {
 
 struct Answer {
-  int status = 0;                              ///< 0: none came
+  int status = 0;                              ///< 0: no answer came
   std::map<std::string, std::string> headers;  ///< names in lower case
   std::string body;                            ///< chunks are joined
   int chunks = 0;
@@ -31,7 +31,7 @@ class Client {
     fd_ = ::socket(v6 ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (receive_bytes > 0) ::setsockopt(fd_, SOL_SOCKET, SO_RCVBUF, &receive_bytes, sizeof receive_bytes);
     const int on = 1;
-    ::setsockopt(fd_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);  // pieces of a request go as they are sent
+    ::setsockopt(fd_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);  // send pieces of a request as they are written
     sockaddr_in at4 = {.sin_family = AF_INET, .sin_port = htons(port), .sin_addr = {}, .sin_zero = {}};
     sockaddr_in6 at6 = {};
     at6.sin6_family = AF_INET6;
@@ -60,7 +60,7 @@ class Client {
     if (fd_ >= 0) ::close(std::exchange(fd_, -1));
   }
 
-  /// One answer, without its body if `head_only`. Informational ones (1xx) come as answers of their own.
+  /// Reads one answer, without its body if `head_only`. Informational ones (1xx) count as separate answers.
   Answer answer(bool head_only = false) {
     Answer answer;
     const std::string head = take_until("\r\n\r\n");
@@ -84,7 +84,7 @@ class Client {
     send(request);
     return answer();
   }
-  /// The next chunk of a stream whose head has been read. False: no whole chunk came.
+  /// Reads the next chunk of a stream whose head has been read. Returns false if no whole chunk came.
   bool chunk_of(std::string& chunk) {
     const std::string size = take_until("\r\n");
     if (size.empty()) return false;
@@ -93,7 +93,7 @@ class Client {
     chunk.resize(chunk.size() - 2);
     return true;
   }
-  /// All bytes up to and with `end`; empty if they do not come.
+  /// Returns all bytes up to and including `end`; empty if they do not come.
   std::string take_until(std::string_view end) {
     size_t at = 0;
     while ((at = bytes_.find(end)) == std::string::npos) {
@@ -106,13 +106,13 @@ class Client {
     }
     return cut(std::min(count, bytes_.size()));
   }
-  /// Whatever comes until the server closes.
+  /// Returns everything that comes until the server closes.
   std::string take_all() {
     while (receive(kPatience)) {
     }
     return std::exchange(bytes_, {});
   }
-  /// Whether the server closes within the time; what comes before that is kept.
+  /// True if the server closes within the time. Keeps the bytes that come before.
   bool closes_within(double seconds) {
     const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
     while (!closed_ && std::chrono::steady_clock::now() < end) {
@@ -120,11 +120,11 @@ class Client {
     }
     return closed_;
   }
-  /// Whether nothing comes for that long, not even an end.
+  /// True if nothing comes for that long, not even the end of the connection.
   bool is_silent_for(double seconds) { return bytes_.empty() && !receive(seconds) && !closed_; }
 
  private:
-  static constexpr double kPatience = 10;  // a fault's time; what comes is read as it comes
+  static constexpr double kPatience = 10;  // waited only in case of a fault; bytes are read as they come
 
   std::string cut(size_t count) {
     std::string front = bytes_.substr(0, count);

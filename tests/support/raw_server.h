@@ -1,4 +1,4 @@
-// A server on a plain socket that says what a test gives it, HTTP or not. Tests only.
+// A server on a plain socket that sends any bytes a test gives it. Tests only.
 #pragma once
 
 #include <arpa/inet.h>
@@ -43,7 +43,7 @@ class Speaker {
   }
 
   uint16_t port() const { return port_; }
-  /// After the call has ended.
+  /// The head of the request. Valid after the call has ended.
   const std::string& head() const { return head_; }
   static void say(int socket, std::string_view text) { (void)!::send(socket, text.data(), text.size(), MSG_NOSIGNAL); }
 

@@ -1,4 +1,4 @@
-// What the tests of this folder share: a temporary folder, files made byte by byte, the outside data. Tests only.
+// Shared by many tests: a temporary folder, files built byte by byte, the outside data. Tests only.
 #pragma once
 
 #include <unistd.h>
@@ -20,7 +20,7 @@ namespace kvasir::format_test {
 
 namespace fs = std::filesystem;
 
-/// A folder that is gone after the test.
+/// A folder that is removed after the test.
 class TempFolder {
  public:
   TempFolder() {
@@ -82,7 +82,7 @@ std::string message_of(const Result<T>& result) {
   return result ? std::string("no error") : result.error().message();
 }
 
-/// n bytes that look like any.
+/// n bytes without a visible pattern.
 inline std::string pattern(size_t n) {
   std::string out(n, '\0');
   for (size_t i = 0; i < n; ++i) out[i] = static_cast<char>((i * 2654435761u) >> 13);

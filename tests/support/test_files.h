@@ -1,4 +1,4 @@
-// What the tokenizer tests share: folders, temporary files, and hand-made tokenizer.json texts. Test code only.
+// Shared by the tokenizer tests: folders, temporary files, and hand-made tokenizer.json texts. Test code only.
 #pragma once
 
 #include <unistd.h>
@@ -26,7 +26,7 @@ inline std::string read(const std::filesystem::path& path) {
   return text.str();
 }
 
-/// A file of this test's own, written anew and removed at the end.
+/// A file of this test's own, removed at the end.
 class TempFile {
  public:
   explicit TempFile(std::string_view bytes) {

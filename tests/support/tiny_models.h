@@ -1,4 +1,4 @@
-// Small random models that tests write to a folder of their own: a Llama and a GPT-2, every weight another value.
+// Small random models that tests write to a folder of their own: a Llama and a GPT-2, every weight a different value.
 // Test code only.
 #pragma once
 
@@ -24,7 +24,7 @@ using format_test::put;
 using format_test::slurp;
 using format_test::TempFolder;
 
-/// An environment variable for as long as this lives.
+/// Sets an environment variable for the lifetime of this object.
 class ScopedEnv {
  public:
   ScopedEnv(const char* name, const std::string& value) : name_(name) {
@@ -46,7 +46,7 @@ class ScopedEnv {
   bool had_ = false;
 };
 
-/// In [-1, 1), another for every index.
+/// A value in [-1, 1), different for every index.
 inline float noise(uint64_t id) {
   uint64_t x = (id + 1) * 0x9e3779b97f4a7c15u;
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
@@ -59,7 +59,7 @@ struct Tensor {
   std::vector<float> values;
 };
 
-/// A model before it is written: tests take tensors away, reshape them or spoil a value.
+/// A model before it is written: tests remove tensors, reshape them or spoil a value.
 struct Model {
   std::string config;
   std::vector<Tensor> tensors;
@@ -177,7 +177,7 @@ inline Model gpt2(const Codec& codec = codec_f32()) {
   return m;
 }
 
-/// Ids of the tiny models' vocabulary, another sequence for every seed.
+/// n ids of the tiny models' vocabulary, a different sequence for every seed.
 inline std::vector<int> ids(int n, uint64_t seed = 0, int vocab = 50) {
   std::vector<int> out;
   for (int i = 0; i < n; ++i)
@@ -186,7 +186,7 @@ inline std::vector<int> ids(int n, uint64_t seed = 0, int vocab = 50) {
   return out;
 }
 
-/// Bits of both are the same.
+/// Succeeds if the bits of both are the same.
 inline testing::AssertionResult same_bits(std::span<const float> a, std::span<const float> b) {
   if (a.size() != b.size()) return testing::AssertionFailure() << a.size() << " values, " << b.size() << " expected";
   for (size_t i = 0; i < a.size(); ++i)

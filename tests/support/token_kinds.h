@@ -1,4 +1,4 @@
-// One folder for each kind of tokenizer, written where a test asks for it. Test code only.
+// One folder for each kind of tokenizer, written on request. Test code only.
 #pragma once
 
 #include <filesystem>
@@ -17,8 +17,8 @@ namespace fs = std::filesystem;
 
 struct Kind {
   std::string name;
-  std::string arch;                                  ///< of the GGUF file
-  std::string refused;                               ///< what the refusal says; empty: GGUF can hold it
+  std::string arch;                                  ///< architecture of the GGUF file
+  std::string refused;                               ///< part of the refusal; empty: GGUF can hold it
   std::function<bool(const fs::path& folder)> make;  ///< false: outside data is absent
 };
 
@@ -32,7 +32,7 @@ inline fs::path mistral(std::string_view version) {
   return folder / (version == "v1" ? "tokenizer.model.v1" : "mistral_instruct_tokenizer_240323.model.v3");
 }
 
-/// Mistral's v1 with some pieces of another type: a later field wins.
+/// Mistral's v1 with some pieces of another type: of two type fields the later one wins.
 inline bool mistral_with_types(const fs::path& folder, unsigned type, const std::vector<std::string>& pieces) {
   using token_test::bytes_field;
   const std::string file = format_test::slurp(mistral("v1"));
@@ -92,7 +92,7 @@ inline bool llama2_json(const fs::path& folder) {
   return true;
 }
 
-/// Byte-level, with added tokens of two sorts.
+/// A byte-level tokenizer with more added tokens.
 inline auto with_added(const std::string& added) {
   return [added](const fs::path& folder) {
     std::string text = format_test::slurp(fs::path(KVASIR_SOURCE_DIR) / "models/tales/tokenizer.json");

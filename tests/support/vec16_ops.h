@@ -5,8 +5,8 @@
 namespace kvasir {
 
 struct Vec16Ops {
-  /// a, b, c and out: 16 floats (fold16's a, transpose16's a and out: 16 x 16). n: the lane count, bit mask or nothing,
-  /// as the operation needs.
+  /// a, b, c and out: 16 floats (fold16's a, transpose16's a and out: 16 x 16). n: the lane count, the bit mask or
+  /// unused, as the operation needs.
   using Op = void (*)(const float* a, const float* b, const float* c, int n, float* out);
   /// `source`: n stored values of the type being loaded (16 for the loads without a count).
   using LoadOp = void (*)(const void* source, int n, float* out);
@@ -28,7 +28,7 @@ struct Vec16Ops {
   Op round_to_int, exp, tanh, sigmoid, silu, gelu_tanh, sin, cos;
 };
 
-/// nullptr where the compiler's target is another architecture.
+/// Return nullptr if the compiler's target is another architecture.
 const Vec16Ops* vec16_ops_avx2();
 const Vec16Ops* vec16_ops_avx512();
 const Vec16Ops* vec16_ops_neon();

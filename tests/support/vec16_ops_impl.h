@@ -1,5 +1,5 @@
-// For tests only: the table of vec16_test_ops.h for the V16 of KVASIR_SIMD_NS. Included once per CPU, after that CPU's
-// vec16 header, inside the region that its compiler flags cover.
+// For tests only: the table of vec16_ops.h for the V16 of KVASIR_SIMD_NS. Included once per CPU, after that CPU's vec16
+// header, inside the region that its compiler flags cover.
 #pragma once
 
 #include "math/functions.h"

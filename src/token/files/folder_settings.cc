@@ -1,5 +1,5 @@
-// The three files, and the table of the keys of tokenizer_config.json. Source of the keys and of which file says what:
-// huggingface/transformers tokenization_utils_base.py.
+// The three files, and the table of the keys of tokenizer_config.json. Source of the keys and of what each file
+// decides: huggingface/transformers tokenization_utils_base.py.
 #include "token/files/folder_settings.h"
 
 #include <algorithm>
@@ -20,7 +20,7 @@ constexpr const char* kConfig = "tokenizer_config.json";
 constexpr const char* kAdded = "added_tokens.json";
 constexpr const char* kMap = "special_tokens_map.json";
 
-// Each names a token by its role; the last two are lists.
+// Keys that name a token by its role; those of kRoleLists hold several.
 constexpr const char* kRoles[] = {"bos_token", "eos_token", "unk_token", "sep_token",
                                   "pad_token", "cls_token", "mask_token"};
 constexpr const char* kRoleLists[] = {"additional_special_tokens", "extra_special_tokens"};
@@ -28,7 +28,8 @@ constexpr const char* kRoleLists[] = {"additional_special_tokens", "extra_specia
 struct Harmless {
   std::string_view key, why;
 };
-// Keys of tokenizer_config.json that change no ids of one text.
+// Keys of tokenizer_config.json that do not change the ids of a single text. Those without a reason are not listed as
+// ignored: they are read here or elsewhere.
 constexpr Harmless kHarmless[] = {
     {"model_max_length", "config.json says how long a context may be"},
     {"tokenizer_class", "the tokenizer's own file says what it is"},
@@ -44,10 +45,10 @@ constexpr Harmless kHarmless[] = {
     {"pad_to_multiple_of", "texts are not padded"},
     {"pad_token_type_id", "texts are not padded"},
     {"pad_token_id", "texts are not padded"},
-    {"max_length", "texts are not cut"},
-    {"truncation", "texts are not cut"},
-    {"truncation_side", "texts are not cut"},
-    {"stride", "texts are not cut"},
+    {"max_length", "texts are not truncated"},
+    {"truncation", "texts are not truncated"},
+    {"truncation_side", "texts are not truncated"},
+    {"stride", "texts are not truncated"},
     {"clean_up_tokenization_spaces", "decoding gives the text as it is"},
     {"spaces_between_special_tokens", "decoding gives the text as it is"},
     {"skip_special_tokens", "decoding gives the text as it is"},
@@ -75,7 +76,7 @@ constexpr Harmless kHarmless[] = {
     {"add_prefix_space", ""},
     {"legacy", ""},
 };
-// Keys that change ids where they are set at all.
+// Keys that change ids whenever they are set.
 constexpr const char* kRefused[] = {"split_special_tokens", "do_lower_case", "sp_model_kwargs",  "remove_space",
                                     "keep_accents",         "strip_accents", "add_dummy_prefix", "normalization"};
 
@@ -101,7 +102,7 @@ class Reader {
     KVASIR_TRY(const json added, object(kAdded));
     KVASIR_TRY(const json map, object(kMap));
     KVASIR_CHECK(in(kConfig, roles(config, kConfig)));
-    // Where the first file lists the added tokens, the third is a copy that nobody reads.
+    // If tokenizer_config.json lists the added tokens, special_tokens_map.json is a copy and counts for nothing.
     if (member(config, "added_tokens_decoder").is_null()) KVASIR_CHECK(in(kMap, roles(map, kMap)));
     KVASIR_CHECK(in(kAdded, added_tokens(added)));
     out_.tokens.insert(out_.tokens.end(), named_.begin(), named_.end());
@@ -109,7 +110,7 @@ class Reader {
   }
 
  private:
-  // null where there is no such file.
+  // Returns null if there is no such file.
   Result<json> object(const char* name) const {
     const fs::path path = folder_ / name;
     if (!is_there(path)) return json();
@@ -142,12 +143,13 @@ class Reader {
 
   Result<void> decoder(const json& node) {
     if (node.is_null()) return {};
-    if (!node.is_object()) return fail(Error::damaged, "added_tokens_decoder is no object");
+    if (!node.is_object()) return fail(Error::damaged, "added_tokens_decoder is not an object");
     for (const auto& [key, value] : node.items()) {
       int id = -1;
       const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), id);
       if (error != std::errc() || end != key.data() + key.size() || id < 0)
-        return fail(Error::damaged, fmt::format("added_tokens_decoder has the id {}, which is no number", quote(key)));
+        return fail(Error::damaged,
+                    fmt::format("added_tokens_decoder has the id {}, which is not a number", quote(key)));
       auto token = token_of(value, false);
       if (!token) return fail(token.error().kind, fmt::format("added_tokens_decoder: {}: {}", id, token.error().what));
       token->id = id;
@@ -156,7 +158,7 @@ class Reader {
     return {};
   }
 
-  // A key that no list has is noted.
+  // Notes a key that is in no list as ignored and not known.
   Result<void> keys(const json& config) {
     if (config.is_null()) return {};
     const auto is = [](const std::string& key) { return [&key](std::string_view other) { return key == other; }; };
@@ -200,7 +202,7 @@ class Reader {
     if (file.is_null()) return {};
     for (const auto& [content, id] : file.items()) {
       if (!id.is_number_unsigned() || id.get<std::uint64_t>() > INT32_MAX)
-        return fail(Error::damaged, fmt::format("the id {} of {} is none", quote(id.dump()), quote(content)));
+        return fail(Error::damaged, fmt::format("the id {} of {} is not a token id", quote(id.dump()), quote(content)));
       const auto same = [&text = content](const Declared& other) { return other.token.content == text; };
       if (content.empty() || std::any_of(out_.tokens.begin(), out_.tokens.end(), same)) continue;
       const bool special = std::any_of(named_.begin(), named_.end(), same);
@@ -210,7 +212,7 @@ class Reader {
     return {};
   }
 
-  // A text, or an object with its flags.
+  // `value` is a text, or an object with a content and flags.
   Result<AddedToken> token_of(const json& value, bool special) const {
     AddedToken token{.content = {}, .special = special};
     if (value.is_string()) {

@@ -1,5 +1,5 @@
-// Settings of a Hugging Face folder's tokenizer beside tokenizer.json or tokenizer.model: tokenizer_config.json,
-// added_tokens.json, special_tokens_map.json. What it comes to is folder_tokenizer.cc's.
+// Reads the settings that lie beside tokenizer.json or tokenizer.model in a Hugging Face folder: tokenizer_config.json,
+// added_tokens.json, special_tokens_map.json. folder_tokenizer.cc applies them.
 #pragma once
 
 #include <filesystem>
@@ -16,18 +16,18 @@ namespace kvasir {
 
 struct FolderSettings {
   struct Declared {
-    AddedToken token;        ///< id -1: one of the vocabulary's, named for its role
+    AddedToken token;        ///< id -1: a token of the vocabulary, named by its role
     std::string where;       ///< "tokenizer_config.json: added_tokens_decoder"
-    bool has_flags = false;  ///< they win over those that the tokenizer's file gives the token
+    bool has_flags = false;  ///< its flags override those in the tokenizer's file
   };
-  std::vector<Declared> tokens;  ///< those with ids first
+  std::vector<Declared> tokens;  ///< tokens with ids come first
   std::optional<bool> add_bos, add_eos, add_prefix_space, legacy;
   std::optional<std::string> bos;  ///< the text of bos_token
   std::vector<Ignored> ignored;
 };
 
-/// Files that are absent say nothing. Errors: JSON that is wrong, values of another type, and keys that change ids in a
-/// way that Kvasir does not know, each by file and key.
+/// Skips absent files. Errors, naming file and key: invalid JSON, values of the wrong type, and keys that change ids in
+/// a way that Kvasir does not support.
 Result<FolderSettings> read_folder_settings(const std::filesystem::path& folder);
 
 }  // namespace kvasir

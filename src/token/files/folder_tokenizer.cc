@@ -1,5 +1,6 @@
-// Added tokens, BOS and the space before a text, as the files of a folder say together. Sources of what wins:
-// huggingface/transformers tokenization_utils_base.py, tokenization_utils_fast.py and convert_slow_tokenizer.py.
+// Combines what the files of a folder say about added tokens, BOS and the space before a text. Sources of the
+// precedence: huggingface/transformers tokenization_utils_base.py, tokenization_utils_fast.py and
+// convert_slow_tokenizer.py.
 #include "token/files/folder_tokenizer.h"
 
 #include <algorithm>
@@ -29,7 +30,7 @@ class Adder {
  public:
   Adder(FolderSettings& settings, BpeParts& parts) : settings_(settings), parts_(parts) {}
 
-  // `raw`: flags of normalisation count for nothing, as for slow tokenizers.
+  // `raw`: clears the `normalized` flags, as slow tokenizers do.
   Result<void> run(bool raw) {
     for (auto& [token, where, has_flags] : settings_.tokens) {
       if (raw) token.normalized = false;
@@ -47,7 +48,7 @@ class Adder {
   }
 
  private:
-  // Gives the token its id; false for one that only its role names and that no vocabulary has.
+  // Sets the id of the token. Returns false for a token without an id that is not in the vocabulary.
   Result<bool> place(AddedToken& token, const std::string& where) {
     const auto known = parts_.vocabulary.find(token.content);
     if (token.id < 0 && !known) {
@@ -75,7 +76,7 @@ class Adder {
   BpeParts& parts_;
 };
 
-// The tokens that lie outside the vocabulary's file are never merged.
+// Sets the kinds of added tokens. Those outside the vocabulary's file never merge.
 void fill_kinds(SpmParts& parts) {
   const auto known = parts.kinds.size(), all = static_cast<std::size_t>(parts.vocabulary.size());
   parts.kinds.resize(all, parts.scores.empty() ? PieceKind::kNormal : PieceKind::kUnused);
@@ -108,8 +109,8 @@ Result<void> set_prefix(const FolderSettings& settings, BpeParts& parts) {
   return {};
 }
 
-// The tokens that tokenizer.json puts after a text are gone where the folder says add_eos_token = false or writes the
-// rule anew.
+// Removes the tokens that tokenizer.json puts after a text. For folders that set add_bos_token or add_eos_token, which
+// replace that rule.
 void drop_suffix(json& node) {
   if (type_of(node) == "Sequence" && node.contains("processors")) {
     for (json& one : node["processors"]) drop_suffix(one);
@@ -129,15 +130,15 @@ Result<void> check_space(const FolderSettings& settings, bool puts_space) {
               kAloneHint);
 }
 
-// Keys of tokenizer.json that only calls with several or long texts heed.
+// Notes the keys of tokenizer.json that are ignored. Only calls with several or long texts use truncation and padding.
 void note_json_keys(const json& file, std::vector<Ignored>& ignored) {
   constexpr std::string_view kKnown[] = {"version",        "added_tokens", "normalizer", "pre_tokenizer",
                                          "post_processor", "decoder",      "model"};
   for (const auto& [key, value] : file.items()) {
     if (value.is_null() || std::find(std::begin(kKnown), std::end(kKnown), key) != std::end(kKnown)) continue;
     const bool batches = key == "truncation" || key == "padding";
-    ignored.push_back(
-        {"tokenizer.json: " + key, batches ? "texts are not cut and not padded" : "not known to Kvasir", !batches});
+    ignored.push_back({"tokenizer.json: " + key,
+                       batches ? "texts are neither truncated nor padded" : "not known to Kvasir", !batches});
   }
 }
 
@@ -167,7 +168,7 @@ Result<FolderTokenizer> from_json(const fs::path& path, FolderSettings settings)
   return made;
 }
 
-// The space before a text: every stretch has one of its own, unless the folder says otherwise.
+// Returns where the encoder adds a space: as the model's file says, unless the folder's settings differ.
 Result<SpaceBefore> space_of(const FolderSettings& settings, SpaceBefore models) {
   const bool space = settings.add_prefix_space.value_or(models != SpaceBefore::kNever);
   if (!space) return SpaceBefore::kNever;

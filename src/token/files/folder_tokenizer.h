@@ -1,4 +1,4 @@
-// The tokenizer of a Hugging Face folder: one file with the vocabulary, and what the files beside it change.
+// The tokenizer of a Hugging Face folder: one file with the vocabulary, and the settings in the files beside it.
 #pragma once
 
 #include <filesystem>
@@ -17,7 +17,7 @@ struct FolderTokenizer {
   std::vector<Ignored> ignored;
 };
 
-/// Errors: no tokenizer in the folder; what its files say wrongly, or against each other.
+/// Errors: no tokenizer in the folder; files that are wrong or contradict each other.
 Result<FolderTokenizer> read_folder_tokenizer(const std::filesystem::path& folder);
 
 }  // namespace kvasir

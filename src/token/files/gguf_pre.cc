@@ -1,5 +1,5 @@
-// The table of names. Source of names, rules and the BOS that no key says: ggml-org/llama.cpp src/llama-vocab.cpp and
-// convert_hf_to_gguf_update.py. NFC and ignored merges are those of the tokenizer.json from which such files are made.
+// The table of names. Source of names, rules and the default for BOS: ggml-org/llama.cpp src/llama-vocab.cpp and
+// convert_hf_to_gguf_update.py. NFC and ignored merges follow the tokenizer.json from which such files are made.
 #include "token/files/gguf_pre.h"
 
 #include <algorithm>
@@ -52,7 +52,7 @@ constexpr const char* kHanOrKana = "[\u4E00-\u9FA5\u3040-\u309F\u30A0-\u30FF]+";
 
 // ---- the table ----------------------------------------------------------------------------------------------------
 
-/// Cuts of the text by each pattern, then the bytes' spelling, which nothing cuts.
+/// Splits by each pattern in turn; the last stage spells the bytes and splits nothing.
 Cuts by(std::initializer_list<const char*> patterns) {
   Cuts cuts;
   for (const char* pattern : patterns) cuts.push_back({pattern, false});
@@ -65,7 +65,7 @@ Cuts by(std::initializer_list<const char*> patterns) {
 const std::vector<PreTokenization>& pre_tokenizations() {
   using enum PreTokenization::Flags;
   static const CutStage gpt2{std::string(kGpt2Pattern), true}, digits{R"(\p{N})", false};
-  // Punctuation, bytes, then runs of digits and threes of them in the spelling of the bytes.
+  // Splits off punctuation, spells the bytes, then splits that spelling into runs of digits and groups of three.
   static const Cuts falcon = {{R"([\p{P}$+<=>^`|~]+)", false}, gpt2, {R"(\p{N}+)", false}, {"[0-9][0-9][0-9]", false}};
   static const Cuts llama3 = by({kLlama3}), qwen2 = by({kQwen2}), qwen35 = by({kQwen35}), tekken = by({kTekken});
   static const Cuts gpt4o = by({kGpt4o}), deepseek3 = by({R"(\p{N}{1,3})", kHanOrKana, kDeepSeekV3});

@@ -1,4 +1,4 @@
-// What the names in `tokenizer.ggml.pre` stand for. How texts are cut is pretokenize.h's.
+// The rules behind the names in `tokenizer.ggml.pre`. pretokenize.h applies them to a text.
 #pragma once
 
 #include <string>
@@ -16,17 +16,17 @@ struct ByteLevelParts;
 struct PreTokenization {
   enum Flags : unsigned { kNfc = 1, kIgnoreMerges = 2, kAddBos = 4 };
 
-  std::vector<std::string_view> names;  ///< the first is written
+  std::vector<std::string_view> names;  ///< Kvasir writes the first
   std::vector<CutStage> cuts;
-  unsigned flags = 0;  ///< kAddBos only counts where the file does not say it
+  unsigned flags = 0;  ///< kAddBos counts only if the file has no add_bos_token
 
   bool has(Flags flag) const { return (flags & flag) != 0; }
 };
 
-/// Fails on a name that is not known, with those that are. The pointer lives as long as the program.
+/// Fails on an unknown name; the error lists the known ones. The pointer stays valid as long as the program runs.
 Result<const PreTokenization*> find_pre(const std::string& name);
 
-/// The name under which files cut texts like this; empty when there is none.
+/// Returns the name of the rule that splits texts as `parts` do; empty if there is none.
 std::string_view find_pre_name(const ByteLevelParts& parts);
 
 }  // namespace kvasir

@@ -1,4 +1,4 @@
-// What each name in `tokenizer.ggml.pre` does to a text. The pieces are worked out from the patterns by hand.
+// How each name in `tokenizer.ggml.pre` splits a text. The expected pieces are worked out from the patterns by hand.
 #include "token/files/gguf_pre.h"
 
 #include <algorithm>
@@ -38,7 +38,7 @@ void expect_pieces(const Names& names, std::string_view text, const Pieces& expe
   for (const std::string& name : names) EXPECT_THAT(pieces(name, text), ElementsAreArray(expected)) << name;
 }
 
-// Those that the refusal of an unknown name lists.
+// The names that the error for an unknown name lists.
 Names known() {
   const std::string text = find_pre("no such name").error().what;
   Names names;

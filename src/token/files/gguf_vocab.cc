@@ -1,4 +1,4 @@
-// From GGUF's arrays to the parts of a tokenizer. The way back is gguf_vocab_of.cc's. Source of keys, types and
+// From GGUF's arrays to the parts of a tokenizer. gguf_vocab_of.cc does the inverse. Source of keys, types and
 // defaults: ggml-org/llama.cpp src/llama-vocab.cpp and gguf-py/gguf/constants.py.
 #include "token/files/gguf_vocab.h"
 
@@ -62,7 +62,7 @@ Result<PieceKind> kind_of(const GgufVocab& vocab, std::size_t id) {
   }
 }
 
-// The vocabulary, the added tokens, BOS and unk, which all kinds have. `kinds` gets one per token.
+// Fills the vocabulary, the added tokens, BOS and unk, which all kinds have. Appends one kind per token to `kinds`.
 Result<void> fill(const GgufVocab& vocab, bool add_bos, BpeParts& parts, std::vector<PieceKind>& kinds) {
   std::size_t bytes = 0;
   for (const std::string_view token : vocab.tokens) bytes += token.size();
@@ -73,7 +73,7 @@ Result<void> fill(const GgufVocab& vocab, bool add_bos, BpeParts& parts, std::ve
     const int id = static_cast<int>(i);
     KVASIR_TRY(const PieceKind kind, kind_of(vocab, i));
     kinds.push_back(kind);
-    // Padding is sometimes empty, more than once.
+    // Padding tokens may be empty, and several may be.
     KVASIR_CHECK(token.empty() ? parts.vocabulary.add_shadowed(token, id, count)
                                : parts.vocabulary.add(token, id, count));
     const bool special = kind == PieceKind::kUnknown || kind == PieceKind::kControl;
@@ -133,7 +133,7 @@ Result<std::unique_ptr<const TokenModel>> make_byte_level(const GgufVocab& vocab
   return ByteLevelModel::make(std::move(parts));
 }
 
-// Gemma 4's files say it wrongly where they say that no BOS comes first; llama.cpp overrides them too.
+// BOS always comes first: Gemma 4 files with add_bos_token = false are wrong; llama.cpp overrides them too.
 Result<std::unique_ptr<const TokenModel>> make_gemma(const GgufVocab& vocab) {
   KVASIR_CHECK(check_no_space(vocab));
   KVASIR_CHECK(check_length("token_type", vocab.types.size(), vocab.tokens.size()));

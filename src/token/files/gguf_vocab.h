@@ -1,5 +1,5 @@
-// Tokenizers from the metadata of a GGUF file, `tokenizer.ggml.*`, and back. Reading and writing the file itself is not
-// here.
+// Makes tokenizers from the metadata `tokenizer.ggml.*` of a GGUF file, and the metadata from tokenizers. src/format
+// reads and writes the file.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,8 @@
 
 namespace kvasir {
 
-/// The kinds of tokenizer, as `tokenizer.ggml.model` names them. Gemma's merges by rank over a text that nothing cuts,
-/// with U+2581 for a space and the bytes of a character without a piece; `gguf_vocab_of` does not write it.
+/// The kinds of tokenizer, as `tokenizer.ggml.model` names them. Gemma's merges by rank over the unsplit text, spells a
+/// space as U+2581 and falls back to bytes for a character without a piece; `gguf_vocab_of` does not write it.
 inline constexpr std::string_view kGgufSentencePiece = "llama", kGgufByteLevel = "gpt2", kGgufGemma = "gemma4";
 
 /// The values of `tokenizer.ggml.token_type`.
@@ -26,14 +26,14 @@ struct GgufPiece {
   enum : std::int32_t { kNormal = 1, kUnknown, kControl, kUserDefined, kUnused, kByte };
 };
 
-/// Added tokens of a SentencePiece vocabulary swallow the white space after them, but for these. Absent: none does.
+/// Added tokens of a SentencePiece vocabulary swallow the white space after them, except these. Absent: none does.
 using RstripBut = std::optional<std::span<const std::string_view>>;
 
-/// The values of `tokenizer.ggml.<name>`; the key's name follows where it differs. An absent array is empty. The views
-/// need only live as long as the call that takes them.
+/// The values of `tokenizer.ggml.<name>`; a comment has the key's name where it differs. An absent array is empty. The
+/// views must stay valid only during the call that takes them.
 struct GgufVocab {
-  RstripBut rstrip_but;  ///< no key says it: the architecture does
-  std::string model;     ///< one of the kinds above; others are refused by their names
+  RstripBut rstrip_but;  ///< follows from the architecture; there is no key
+  std::string model;     ///< one of the kinds above; others are refused by name
   std::string pre;
   std::vector<std::string_view> tokens;
   std::vector<std::string_view> merges;  ///< "left right", best first; SentencePiece: none
@@ -43,7 +43,7 @@ struct GgufVocab {
   std::optional<int> eos;                ///< eos_token_id
   std::optional<int> eot;                ///< eot_token_id
   std::optional<int> unk;                ///< unknown_token_id
-  std::optional<bool> add_bos;           ///< add_bos_token; Gemma: BOS is put first whatever it says
+  std::optional<bool> add_bos;           ///< add_bos_token; Gemma: BOS is put first even if it is false
   std::optional<bool> add_space_prefix;  ///< SentencePiece
 };
 
@@ -53,17 +53,17 @@ struct OwnedGgufVocab {
   std::deque<std::string> texts;
 };
 
-/// The other way: what a GGUF file says for `model` in a language model of `tokens` tokens. Ids without a piece are
-/// padded with unused tokens, as llama.cpp's converter does. `eos` and `eot` are left to the caller. Errors: a
-/// tokenizer that differs from each of those that GGUF files can name, or of which Kvasir and llama.cpp would make
-/// different ids, by what differs.
+/// The inverse: returns the values of a GGUF file for `model`, in a language model of `tokens` tokens. Ids without a
+/// piece are padded with unused tokens, as llama.cpp's converter does. The caller sets `eos` and `eot`. Errors, naming
+/// the difference: a tokenizer that GGUF cannot describe, or one for which Kvasir and llama.cpp would return different
+/// ids.
 Result<OwnedGgufVocab> gguf_vocab_of(const TokenModel& model, int tokens, const RstripBut& rstrip_but);
 
-/// Whether this added token is one that swallows the white space after it.
+/// True if the added token `token` swallows the white space after it.
 bool swallows_space(const RstripBut& but, std::string_view token);
 
-/// Unknown, control and user-defined tokens are recognised in a text; the first two are special. Fails on a `model` or
-/// `pre` that is not known, on arrays of different lengths, ids outside the vocabulary and scores that are not finite.
+/// Unknown, control and user-defined tokens are matched in a text; the first two are special. Fails on an unknown
+/// `model` or `pre`, arrays of different lengths, ids outside the vocabulary and scores that are not finite.
 Result<std::unique_ptr<const TokenModel>> make_gguf_tokenizer(const GgufVocab& vocab);
 
 }  // namespace kvasir

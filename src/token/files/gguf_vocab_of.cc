@@ -1,5 +1,5 @@
-// From a tokenizer to GGUF's arrays. What GGUF has no place for is refused by name, so that the file's ids are the
-// tokenizer's own.
+// From a tokenizer to GGUF's arrays. Refuses by name whatever GGUF cannot express, so that the file's ids equal the
+// tokenizer's.
 #include <algorithm>
 #include <cmath>
 
@@ -42,7 +42,7 @@ tl::unexpected<Error> no_place(const std::string& what) {
 
 using Contents = std::vector<std::pair<std::string_view, const AddedToken*>>;
 
-// Calls check(other, text) for every other token that begins inside this one and ends behind it; `text` is both.
+// Calls check(other, text) for every token that begins inside this one and ends after it; `text` is the two overlapped.
 template <class Check>
 Result<void> each_overlap(const Contents& sorted, std::string_view content, const Check& check) {
   for (std::size_t at = 1; at < content.size(); ++at) {
@@ -55,8 +55,8 @@ Result<void> each_overlap(const Contents& sorted, std::string_view content, cons
   return {};
 }
 
-// A tokenizer looks for its tokens from the left, those that are normalised after the others; Kvasir takes GGUF's from
-// the left, llama.cpp the longest first.
+// Refuses overlapping tokens that readers would match differently. A tokenizer matches its tokens from the left,
+// normalised ones after the others. For GGUF, Kvasir matches from the left, llama.cpp the longest first.
 Result<void> check_overlaps(const std::vector<AddedToken>& added) {
   Contents sorted;
   AddedTokenFinder finder;
@@ -85,7 +85,7 @@ Result<void> check_overlaps(const std::vector<AddedToken>& added) {
 
 // ---- the two kinds of tokenizer -----------------------------------------------------------------------------------
 
-// null where GGUF's readers do with the token as its flags say.
+// Returns, as text, a flag of the token that GGUF's readers do not honour; null if there is none.
 const char* flag_without_a_place(const AddedToken& token, bool readers_strip, bool normalizes) {
   if (token.lstrip || (token.rstrip && !readers_strip)) return "swallows white space";
   if (readers_strip && !token.rstrip) return "leaves white space that readers of GGUF let it swallow";
@@ -99,7 +99,7 @@ class Writer {
     vocab().rstrip_but = rstrip_but;
   }
 
-  // What both kinds have. `spelling` gives a piece as the file has it.
+  // Fills what both kinds have. `spelling` returns a piece as the file spells it.
   template <class Spelling>
   Result<void> common(const Spelling& spelling) {
     KVASIR_CHECK(check_rows());
@@ -143,7 +143,7 @@ class Writer {
                                 parts_.vocabulary.size(), tokens_, id, quote(parts_.vocabulary.piece(id))));
   }
 
-  // llama.cpp's name for an id without a piece, unless a piece is called so.
+  // Returns llama.cpp's name for an id without a piece, made unique if a piece has that name.
   std::string padding(int id) const {
     std::string name = fmt::format("[PAD{}]", id);
     while (parts_.vocabulary.find(name)) name += ']';
@@ -187,7 +187,7 @@ Result<void> check_spm(const SpmParts& parts) {
   return {};
 }
 
-// Whether a reader that merges by score could make this piece of a text: it is two characters or pieces side by side.
+// True if a reader that merges by score could make this piece: it splits into two characters or pieces.
 bool could_be_merged(const Vocabulary& vocabulary, std::string_view piece) {
   const auto is_symbol = [&](std::string_view part) {
     return Seams::first(part).length == part.size() || vocabulary.find(part).has_value();
@@ -197,8 +197,8 @@ bool could_be_merged(const Vocabulary& vocabulary, std::string_view piece) {
   return false;
 }
 
-// A piece that no text becomes by merging here must not be made by a reader that merges every piece of the file, as
-// llama.cpp does. A piece without a mark for a space is found in the text before that.
+// Refuses a piece that merging never makes here but would make in a reader that merges every piece of the file, as
+// llama.cpp does. Exempt: an added token without kSpaceMark, which is matched in the text before merging.
 Result<void> check_merges(const SpmParts& parts, int id, bool found) {
   const auto slot = static_cast<std::size_t>(id);
   const std::string_view piece = parts.vocabulary.piece(id);
@@ -210,8 +210,9 @@ Result<void> check_merges(const SpmParts& parts, int id, bool found) {
   return no_place(fmt::format("whose piece {} ({}) is never merged", id, quote(piece)));
 }
 
-// Readers look for unknown, control and user-defined pieces in a text before anything else. Those of llama2.c's
-// tokenizer.bin are never found, so they are written as unused; a .model has another reading, that of its folder.
+// Returns the type to write. Readers match unknown, control and user-defined pieces in a text before any other step.
+// llama2.c's tokenizer.bin never matches them, so they are written as unused. Alone, a .model with such pieces is
+// refused: the folder that it belongs to reads it differently.
 Result<std::int32_t> type_for_readers(const SpmParts& parts, int id, bool found) {
   const PieceKind kind = parts.kinds[static_cast<std::size_t>(id)];
   const bool looked_for = kind == PieceKind::kUnknown || kind == PieceKind::kControl || kind == PieceKind::kUserDefined;

@@ -1,4 +1,4 @@
-// Tokenizers written as GGUF's arrays and read back: the same ids for any text; what GGUF cannot say is refused.
+// Tokenizers written as GGUF's arrays and read back: the same ids for any text; what GGUF cannot express is refused.
 #include <random>
 
 #include <gmock/gmock.h>

@@ -118,7 +118,7 @@ TEST(GgufVocab, LlamaFlags) {
   EXPECT_THAT(refusal(vocab), HasSubstr("bos_token_id"));
 }
 
-// As llama()'s, by rank: 259 "▁", 260 a, 261 "▁a", 262 <u> (user-defined), 263 "▁▁", 264 "\n".
+// As llama(), but merged by rank: 259 "▁", 260 a, 261 "▁a", 262 <u> (user-defined), 263 "▁▁", 264 "\n".
 GgufVocab gemma() {
   GgufVocab vocab = llama();
   vocab.model = "gemma4";

@@ -1,4 +1,4 @@
-// Small questions to the JSON values of a tokenizer.json, answered with errors that name the key.
+// Typed access to the JSON values of a tokenizer.json; errors name the key.
 #pragma once
 
 #include <string>
@@ -15,14 +15,14 @@ using nlohmann::json;
 
 inline constexpr const char* kHint = "use another format of the same model: GGUF, tokenizer.model or tokenizer.bin";
 
-/// null where `node` is no object or has no such key.
+/// Returns null if `node` is not an object or has no such key.
 inline const json& member(const json& node, const char* key) {
   static const json null;
   const auto it = node.is_object() ? node.find(key) : node.end();
   return node.is_object() && it != node.end() ? *it : null;
 }
 
-/// Empty where there is none.
+/// Returns the value of "type"; empty if there is none.
 inline std::string type_of(const json& node) {
   const json& type = member(node, "type");
   return type.is_string() ? type.get<std::string>() : std::string();
@@ -48,7 +48,7 @@ inline Result<const json*> list(const json& node, const char* key) {
   return &value;
 }
 
-/// The refusal of a part that is absent or that this program does not know, by its name.
+/// Returns the error for a part that is absent or not supported, with its name.
 inline tl::unexpected<Error> unknown(const char* what, const json& node) {
   const std::string type = type_of(node);
   if (node.is_null())
@@ -58,7 +58,7 @@ inline tl::unexpected<Error> unknown(const char* what, const json& node) {
               kHint);
 }
 
-/// read(node), or of a component of type Sequence the same for each of its `parts`, however nested.
+/// Calls read(node); for a component of type Sequence, calls it for each of its `parts`, recursively.
 template <class Read>
 Result<void> each_part(const json& node, const char* parts, const Read& read) {
   if (type_of(node) != "Sequence") return read(node);

@@ -1,4 +1,4 @@
-// The layout of tokenizer.bin.
+// Parses tokenizer.bin.
 #include "token/files/llama2c_vocab.h"
 
 #include <bit>

@@ -1,4 +1,4 @@
-// Hand-made tokenizer.bin files: layout, merging by score, and hostile ones.
+// Hand-made tokenizer.bin files: the format, merging by score, and hostile files.
 #include <cmath>
 #include <cstdio>
 #include <cstring>

@@ -1,4 +1,4 @@
-// Protocol Buffers' wire format, one field at a time, within bounds. What the fields mean is the caller's business.
+// Reads Protocol Buffers' wire format, one field at a time, with bounds checks. The caller knows what the fields mean.
 // Source: protobuf.dev, "Encoding".
 #pragma once
 
@@ -19,7 +19,7 @@ struct ProtoField {
   ProtoWire wire = ProtoWire::kVarint;
   std::uint64_t value = 0;  ///< varint, fixed64 or fixed32
   std::string_view bytes;   ///< the content of kBytes
-  std::string_view whole;   ///< the field as it stands in the message, tag included
+  std::string_view whole;   ///< the field's bytes in the message, tag included
 };
 
 /// Reads the fields of a message in order.
@@ -27,7 +27,8 @@ class ProtoReader {
  public:
   explicit ProtoReader(std::string_view message) : message_(message) {}
 
-  /// Nothing at the end. Fails on a field that reaches past it, a number that is too long, or a group.
+  /// Returns the next field; nullopt at the end. Fails on a field that extends past the end, a number over 64 bits, an
+  /// invalid field number or a group.
   Result<std::optional<ProtoField>> next() {
     if (at_ == message_.size()) return std::nullopt;
     const std::size_t begin = at_;

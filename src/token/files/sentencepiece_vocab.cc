@@ -1,6 +1,6 @@
-// The bytes are read twice: first here, within bounds, where everything is checked and what libsentencepiece does not
-// tell is kept; then what has passed goes to libsentencepiece, which names the pieces, scores and kinds.
-// Source of the field numbers: google/sentencepiece src/sentencepiece_model.proto.
+// Reads the bytes twice. First a bounds-checked parser here checks everything and keeps what libsentencepiece does not
+// report; then libsentencepiece reads the checked fields and returns the pieces, scores and kinds. Source of the field
+// numbers: google/sentencepiece src/sentencepiece_model.proto.
 #include "token/files/sentencepiece_vocab.h"
 
 #include <sentencepiece_processor.h>
@@ -35,7 +35,7 @@ struct ProtoPiece {
   std::uint64_t type = kTypeNormal;
 };
 
-// The parts of a ModelProto that matter here, with the defaults of its definition.
+// The fields of a ModelProto that are used here, with the defaults of its definition.
 struct ModelProto {
   std::vector<ProtoPiece> pieces;
   std::uint64_t model_type = 1;
@@ -45,7 +45,7 @@ struct ModelProto {
   bool add_dummy_prefix = true;
   bool remove_extra_whitespaces = true;
   bool escape_whitespaces = true;
-  std::string checked;  // the fields above as they stood in the file, and nothing else
+  std::string checked;  // the bytes of fields 1 to 3 in the file, and nothing else
 };
 
 tl::unexpected<Error> wrong_type(const char* where, const ProtoField& field) {
@@ -58,7 +58,7 @@ struct Wanted {
   ProtoWire wire;
 };
 
-// Calls read(field) for every field that is wanted; another wire type than the wanted one is an error.
+// Calls read(field) for every wanted field. Fails if a wanted field has another wire type.
 template <class Read>
 Result<void> each_field(std::string_view message, const char* where, std::initializer_list<Wanted> all,
                         const Read& read) {
@@ -147,7 +147,7 @@ Result<ModelProto> read_model(std::string_view bytes) {
   return model;
 }
 
-// What would change ids and is not understood.
+// Refuses settings that would change ids and are not supported.
 Result<void> refuse_unknown(const ModelProto& model) {
   const auto refuse = [](std::string what) {
     return fail(Error::unsupported, what + " is not supported", {}, kOtherFormat);

@@ -1,5 +1,5 @@
-// Reading a SentencePiece .model file into the parts of an SPM-style tokenizer. Only BPE models that leave the text as
-// it is are understood; everything else is refused by its name.
+// Reads a SentencePiece .model file into the parts of an SPM-style tokenizer. Supports only BPE models that do not
+// normalise the text; refuses everything else by name.
 #pragma once
 
 #include <string_view>
@@ -10,8 +10,7 @@
 
 namespace kvasir {
 
-/// The bytes of a .model. As SentencePiece does, control pieces are not looked for in a text, and user-defined ones
-/// are.
+/// `bytes` is the whole .model. As in SentencePiece, user-defined pieces are matched in a text, control pieces are not.
 Result<SpmParts> read_sentencepiece_vocab(std::string_view bytes);
 
 }  // namespace kvasir

@@ -92,7 +92,8 @@ class BpeReader {
     return unknown("post_processor", node);
   }
 
-  // `single` is what one text becomes: tokens before it are kept, tokens after it would end a prompt that is to go on.
+  // `single` is the template for one text. Tokens before the text are kept; tokens after it are refused, since they
+  // would end a prompt that generation continues.
   Result<void> template_processing(const json& node) {
     KVASIR_TRY(const json* single, list(node, "single"));
     bool after_text = false;
@@ -143,7 +144,7 @@ class BpeReader {
 
 Result<void> check_bpe_model(const TokenizerJson& file) {
   const json& model = member(file.rest, "model");
-  // Files from before the key existed are BPE if they have merges.
+  // Files older than the key "type" are BPE if they have merges.
   if (type_of(model) != "BPE" && !(member(model, "type").is_null() && file.has_merges)) return unknown("model", model);
   if (file.vocab_is_list) return fail(Error::unsupported, "model.vocab is a list, not a map");
   for (const char* key : {"dropout", "continuing_subword_prefix", "end_of_word_suffix"}) {

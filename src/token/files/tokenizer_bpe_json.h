@@ -1,5 +1,5 @@
-// What every tokenizer.json with a BPE model has, whichever way it cuts its text: vocabulary, merges, added tokens and
-// the tokens put before a text.
+// Reads what every tokenizer.json with a BPE model has: vocabulary, merges, added tokens and the tokens put before a
+// text.
 #pragma once
 
 #include "token/bpe_parts.h"
@@ -7,8 +7,8 @@
 
 namespace kvasir {
 
-/// Refuses a model that is not BPE, or has a part that would change ids and is not understood, by its name.
-/// `byte_fallback` is the caller's question: what it means depends on the rest of the file.
+/// Refuses by name a model that is not BPE or has an unsupported part that would change ids. The caller checks
+/// `byte_fallback`, whose meaning depends on the rest of the file.
 Result<void> check_bpe_model(const TokenizerJson& file);
 
 Result<BpeParts> read_bpe_parts(const TokenizerJson& file);

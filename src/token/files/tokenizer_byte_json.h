@@ -1,5 +1,5 @@
-// The byte-level kind of tokenizer.json (GPT-2, Llama 3, Qwen, SmolLM2, Falcon): what its values mean, refused by name
-// where this program does not know. The Llama 2 kind is tokenizer_spm_json.h's.
+// Interprets the byte-level kind of tokenizer.json (GPT-2, Llama 3, Qwen, SmolLM2, Falcon); refuses unsupported values
+// by name. tokenizer_spm_json.h handles the Llama 2 kind.
 #pragma once
 
 #include "token/byte_level.h"
@@ -7,7 +7,7 @@
 
 namespace kvasir {
 
-/// Takes the file apart so that its text is freed before the index is built.
+/// Takes the file by value, to free its text before the index is built.
 Result<ByteLevelParts> understand_byte_json(TokenizerJson file);
 
 }  // namespace kvasir

@@ -14,11 +14,12 @@ using nlohmann::json;
 
 constexpr std::size_t kMaxDepth = 64;
 constexpr std::size_t kMaxArenaBytes = UINT32_MAX;
-// Outside vocabulary and merges; an added token takes 8, so that is 131 thousand of them in 100 MB.
+// Upper bound on the values outside vocabulary and merges. An added token takes 8, so this admits 131 thousand added
+// tokens in 100 MB.
 constexpr std::size_t kMaxValues = std::size_t{1} << 20;
 
-// nlohmann calls one method per event; false stops it. Where model.vocab or model.merges begins, events go to the arena
-// until it ends; everything else is put into `rest`, along a stack of open containers.
+// nlohmann calls one method per event; returning false stops the parse. Events inside model.vocab and model.merges go
+// to the arena; all others go into `rest`, along a stack of open containers.
 class Handler {
  public:
   explicit Handler(TokenizerJson& file) : file_(file) {}
@@ -123,7 +124,7 @@ class Handler {
     return true;
   }
 
-  // null once there are too many.
+  // Returns null once there are too many values.
   json* put(json value) {
     if (++values_ > kMaxValues) {
       refuse(fmt::format("over {} values outside the vocabulary (too many added tokens?)", kMaxValues));

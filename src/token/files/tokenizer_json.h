@@ -1,6 +1,5 @@
-// Reading tokenizer.json without a tree in memory: vocabulary and merges go to arenas, the small rest becomes JSON
-// values. What the values mean is for tokenizer_byte_json.h and
-// tokenizer_spm_json.h to say.
+// Reads tokenizer.json without a tree in memory: vocabulary and merges go to an arena, the small rest becomes JSON
+// values. tokenizer_byte_json.h and tokenizer_spm_json.h interpret the values.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +12,7 @@
 
 namespace kvasir {
 
-/// A tokenizer.json, read but not yet understood. An 11 MB file takes about 6 MB here.
+/// A tokenizer.json, read but not yet interpreted. An 11 MB file takes about 6 MB here.
 struct TokenizerJson {
   struct Piece {
     std::uint32_t begin;
@@ -38,8 +37,8 @@ struct TokenizerJson {
   }
 };
 
-/// Fails on JSON that is wrong, nested over 64 deep, with over a million values outside the vocabulary, or whose
-/// vocabulary or merges have another shape.
+/// Fails on JSON that is invalid, nested over 64 deep, has over a million values outside vocabulary and merges, or
+/// whose vocabulary or merges have the wrong shape.
 Result<TokenizerJson> read_tokenizer_json(std::string_view bytes);
 
 }  // namespace kvasir

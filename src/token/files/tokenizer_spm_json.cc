@@ -12,7 +12,7 @@ namespace {
 
 using namespace json_values;
 
-// Whether the part, or one inside its sequences, has this type.
+// True if the part, or one inside its sequences, has this type.
 bool has_part(const json& node, const char* list_key, std::string_view type) {
   if (type_of(node) == type) return true;
   const json& parts = member(node, list_key);
@@ -67,7 +67,7 @@ class SpmReader {
     metaspace_ = true;
     if (member(node, "replacement") != kSpaceMark) return unlike("pre_tokenizer", node);
     KVASIR_TRY(parts_.cuts_at_spaces, flag(node, "split", true));
-    // Files from before prepend_scheme existed say add_prefix_space.
+    // Files older than prepend_scheme have add_prefix_space.
     KVASIR_TRY(const bool prefix, flag(node, "add_prefix_space", true));
     const json& scheme = member(node, "prepend_scheme");
     if (scheme == "never" || (scheme.is_null() && !prefix)) {
@@ -84,7 +84,7 @@ class SpmReader {
     return {};
   }
 
-  // Gemma's: the normalizer has left no space at which this could cut.
+  // Accepts Gemma's Split at spaces, which splits nothing: the normalizer has replaced every space.
   Result<void> split(const json& node) const {
     KVASIR_TRY(const bool invert, flag(node, "invert", false));
     const bool at_spaces = member(member(node, "pattern"), "String") == " " && !invert;
@@ -92,7 +92,7 @@ class SpmReader {
     return known ? Result<void>() : unlike("pre_tokenizer", node);
   }
 
-  // What normalizer and pre_tokenizer come to together.
+  // Combines normalizer and pre_tokenizer into one rule for spaces.
   Result<void> spaces() {
     if (metaspace_ && (prepends_ || replaces_)) {
       return fail(Error::unsupported,
@@ -123,7 +123,7 @@ class SpmReader {
       return {};
     }
     if (type == "Strip") {
-      // The one space that the encoder put; a space that it did not put stays, whatever this says.
+      // Strips the one space that the encoder added. A space that it did not add is kept, whatever this part says.
       const json& start = member(node, "start");
       const bool known = member(node, "content") == " " && (start == 0 || start == 1) && member(node, "stop") == 0;
       return known ? Result<void>() : unlike("decoder", node);
@@ -150,7 +150,7 @@ class SpmReader {
     for (int id = 0; parts_.byte_fallback && id < parts_.vocabulary.size(); ++id) {
       if (spelled_byte(parts_.vocabulary.piece(id))) parts_.kinds[static_cast<std::size_t>(id)] = PieceKind::kByte;
     }
-    // Gemma adds runs of U+2581, which come from spaces by merging and are decoded into spaces.
+    // Gemma's added tokens include runs of U+2581, which merging makes from spaces and which decode into spaces.
     for (const AddedToken& token : parts_.added)
       if (!token.special) parts_.kinds[static_cast<std::size_t>(token.id)] = PieceKind::kUserDefined;
     if (parts_.unk) parts_.kinds[static_cast<std::size_t>(*parts_.unk)] = PieceKind::kUnknown;

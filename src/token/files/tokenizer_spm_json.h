@@ -1,5 +1,5 @@
-// The Llama 2 kind of tokenizer.json (Llama 2, TinyLlama, Mistral, Phi-3: merges over characters, U+2581 for a space,
-// byte fallback): what its values mean, refused by name where this program does not know.
+// Interprets the Llama 2 kind of tokenizer.json (Llama 2, TinyLlama, Mistral, Phi-3: merges over characters, U+2581 for
+// a space, byte fallback); refuses unsupported values by name.
 #pragma once
 
 #include "token/files/tokenizer_json.h"
@@ -7,10 +7,10 @@
 
 namespace kvasir {
 
-/// Whether the file is of this kind rather than byte-level.
+/// True if the file is of this kind rather than byte-level.
 bool is_spm_json(const TokenizerJson& file);
 
-/// Takes the file apart so that its text is freed before the index is built.
+/// Takes the file by value, to free its text before the index is built.
 Result<SpmParts> understand_spm_json(TokenizerJson file);
 
 }  // namespace kvasir

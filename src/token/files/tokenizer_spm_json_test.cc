@@ -138,7 +138,7 @@ TEST(SpmJson, MetaspaceSchemes) {
 
 constexpr const char* kReplace = R"({"type":"Replace","pattern":{"String":" "},"content":"▁"})";
 
-// Gemma's kind: no space is left where the pre_tokenizer looks for one.
+// Gemma's kind: the normalizer leaves no space for the pre_tokenizer to split at.
 JsonParts gemma() {
   JsonParts parts = llama2();
   parts.normalizer = kReplace;
@@ -216,8 +216,8 @@ TEST(SpmJson, UnknownPartsAreNamed) {
   EXPECT_THAT(with(&JsonParts::model_extra, R"("type":"BPE","dropout":0.5)"), HasSubstr("dropout"));
 }
 
-// The merges that Hugging Face's converter derives: every split of a piece into two, by the piece's score and then by
-// the longer left half.
+// The merges that Hugging Face's converter derives: every split of a piece into two, ordered by the piece's score, then
+// by the longer left half.
 json derived_merges(const std::vector<std::pair<std::string, float>>& pieces) {
   std::unordered_map<std::string, int> ids;
   for (const auto& [piece, score] : pieces) ids.emplace(piece, static_cast<int>(ids.size()));
@@ -257,7 +257,7 @@ TEST(SpmJson, ARealModelAsJsonGivesTheSameIds) {
   JsonParts parts = llama2();
   parts.vocab = vocab.dump();
   parts.merges = derived_merges(pieces).dump();
-  parts.added = "[]";  // as .model, where the text never becomes a control piece
+  parts.added = "[]";  // as in a .model, where no text becomes a control piece
   const auto ours = load(parts).value();
   EXPECT_EQ(ours->encode("").value(), Ids{1});
   std::mt19937 random(29);
