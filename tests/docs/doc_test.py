@@ -13,6 +13,7 @@ with a known command. Rules:
     ./demo and ./test) is not run. A fence in which no line is run must be marked.
   - A command that is not in RUN (cmake, apt-get) must be in a marked fence.
   - "exit code 1" in a line's comment is the exit code expected of that line.
+  - A receipt that a page shows is printed by one of its commands.
   - `kvasir serve` is started, awaited at /ready and stopped before the next one, or at the end of the page. curl fails
     when the status is 400 or more.
 
@@ -43,7 +44,7 @@ import md_pages  # noqa: E402  pylint: disable=wrong-import-position
 PAGES = ['README.md', 'CONTRIBUTING.md', 'docs', 'models']
 SHELLS = {'sh', 'bash', 'shell', 'console'}
 PROGRAM = {'build/kvasir', 'build/llm', './build/kvasir', 'kvasir'}
-RUN = PROGRAM | {'curl', 'cat', 'cmp', 'diff', 'echo', 'grep', 'head', 'ls', 'mkdir', 'printf', 'python3', 'sed',
+RUN = PROGRAM | {'curl', 'cat', 'cmp', 'cut', 'dd', 'diff', 'echo', 'grep', 'head', 'ls', 'mkdir', 'printf', 'python3', 'sed',
                  'sleep', 'sort', 'tail', 'test', 'time', 'tr', 'wc'}
 STATE = {'cd', 'export'}     # run again before every later command of the fence
 KEYWORDS, BEFORE_COMMAND = {'for', 'done', 'fi'}, {'do', 'if', 'then', 'else', 'while', '!'}
@@ -52,6 +53,7 @@ NOT_RUN_FROM = ('./', 'scripts/', 'bench/', 'tests/')
 NEEDS = {'a file', 'a model file', 'network', 'root', 'a build', 'minutes'}
 MARK = re.compile(r'<!-- needs: (.*?) -->\s*$')
 SERVE = re.compile(r'(\w+=\S*\s+)*(build/|\./build/)?(kvasir|llm)\s+serve\b')
+RECEIPT = re.compile(r'\breceipt\W+([0-9a-f]{32})\b')
 SECONDS = 60
 
 
@@ -265,7 +267,7 @@ class Page:
 
     def __init__(self, program):
         self.folder = tempfile.mkdtemp(prefix='kvasir-docs-')
-        self.server, self.failures = None, []
+        self.server, self.failures, self.printed = None, [], set()
         make_clone(self.folder, program)
 
     def close(self):
@@ -306,6 +308,7 @@ class Page:
             end_group(process, signal.SIGKILL)
             process.communicate()
             return f'still running after {SECONDS} s'
+        self.printed.update(RECEIPT.findall(said.decode(errors='replace')))
         wanted = re.search(r'#.*\bexit code (\d+)', command.text)
         wanted = int(wanted.group(1)) if wanted else 0
         if process.returncode != wanted:
@@ -314,7 +317,8 @@ class Page:
 
 
 def run_page(program, found, verbose):
-    page = Page(program)
+    """Failures of one page's commands."""
+    page, name = Page(program), found[0].page
     try:
         for command in found:
             begin = time.monotonic()
@@ -323,7 +327,8 @@ def run_page(program, found, verbose):
                 print(f'{time.monotonic() - begin:5.1f} s  {command.place()}', flush=True)
     finally:
         page.close()
-    return page.failures
+    shown = RECEIPT.findall(md_pages.read(os.path.join(ROOT, name)))
+    return page.failures + [f'{name}: no command prints the receipt {one}' for one in shown if one not in page.printed]
 
 
 def arguments():
