@@ -1,4 +1,4 @@
-"""A second HTTP implementation against `kvasir serve`: streams, connections used again, leaving. Exits 0 or 1.
+"""A second HTTP implementation against `kvasir serve`: streams, reused connections, clients that leave. Exits 0 or 1.
 
 usage: aiohttp_client.py URL          needs python3-aiohttp; clients_test.py starts it
 """
@@ -27,7 +27,7 @@ async def whole(session, url):
 
 
 async def streamed(session, url):
-    """The text, by lines as they come."""
+    """Reads a stream line by line; returns its text."""
     text, lines = '', []
     async with session.post(f'{url}/v1/chat/completions', json=CHAT | {'stream': True}) as reply:
         check(reply.content_type == 'text/event-stream', f'stream: {reply.headers}')
@@ -47,7 +47,7 @@ async def scheduler(session, url):
 
 
 async def check_reuse(url, opened):
-    """Whole answers, streams and errors by turns on one connection."""
+    """Whole answers, streams and errors, alternating on one connection."""
     opened.clear()
     async with traced(opened, limit=1) as session:
         texts = set()
@@ -81,7 +81,7 @@ async def check_leaving(url, opened):
 
 
 def traced(opened, limit):
-    """A session that notes the connections it opens."""
+    """A session that records each connection it opens."""
     async def note(*_):
         opened.append(1)
 

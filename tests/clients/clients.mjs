@@ -1,10 +1,10 @@
-// What programs that use OpenAI's, LangChain's and Vercel's client libraries get from `kvasir serve`. Node's own test
-// runner; the packages are those of package-lock.json. Ends with 0 or 1.
+// Checks `kvasir serve` with OpenAI's, LangChain's and Vercel's client libraries. Uses Node's own test runner;
+// package-lock.json lists the packages. Exits 0 or 1.
 //
 // usage: node clients.mjs --plain=URL --strict=URL --key=KEY --limited=KEY
 //
-// --plain: a server without keys. --strict: one with --strict-model and with two keys, of which the second may have one
-// request at a time. Both serve models/tales with --chat-format plain.
+// --plain: a server without keys. --strict: a server with --strict-model and two keys; the second allows one request at
+// a time. Both serve models/tales with --chat-format plain.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -33,7 +33,7 @@ async function all(stream) {
   return chunks;
 }
 
-// The error of a promise, of the type that the client has for its status.
+// Returns the error of a promise; its type must be the client's type for the status.
 async function refusal(promise, type) {
   const error = await promise.then((answer) => assert.fail(`no error, but ${JSON.stringify(answer).slice(0, 200)}`),
     (e) => e);
@@ -138,7 +138,8 @@ describe('openai: answers', () => {
   });
 });
 
-// Every field of a request once: [field, value] is taken; with a third element it is refused, and `param` says that.
+// Every field of a request: [field, value] is accepted; with a third element it is refused, and the error's `param` is
+// that element.
 const bothFields = [
   ['max_tokens', 5], ['max_tokens', 'five', 'max_tokens'], ['max_completion_tokens', 5],
   ['max_completion_tokens', -1, 'max_completion_tokens'], ['min_tokens', 3],
@@ -203,7 +204,7 @@ describe('openai: fields', () => {
     test(`${kind}: ${fields.length} values`, async () => {
       for (const [field, value, param] of fields) {
         const what = `${field}: ${JSON.stringify(value)}`;
-        // What is kept of one body is not used for the next.
+        // Nothing cached from one body is used for the next.
         const body = kind === 'embeddings' ? { cache_prompt: false, [field]: value } : { [field]: value };
         if (param === undefined) {
           const answer = await call(body).catch((e) => assert.fail(`${what}: ${e.message}`));

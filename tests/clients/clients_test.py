@@ -1,11 +1,11 @@
-"""Programs' client libraries against `kvasir serve`: those of npm (clients.mjs, and dialects.mjs for calls of tools and
-the other APIs), then aiohttp (aiohttp_client.py).
+"""Client libraries against `kvasir serve`: npm packages (clients.mjs; dialects.mjs for tool calls and the other APIs),
+then aiohttp (aiohttp_client.py).
 
 usage: clients_test.py --program build/kvasir [--models models] [--work build/clients]
 
 The packages of package-lock.json are installed into --work once, and again when the lock file changes; nothing else
-leaves 127.0.0.1. Exits 0 or 1; 77, skipped, when there is no node 20, no npm or no registry. Without python3-aiohttp
-its part is left out, and a line says so.
+leaves 127.0.0.1. Exits 0 or 1; 77 (skipped) without node 20, npm or a registry. Without python3-aiohttp its part is
+skipped, and a line says so.
 """
 import argparse
 import hashlib
@@ -21,7 +21,7 @@ from serving import ROOT, Server
 HERE = os.path.dirname(os.path.abspath(__file__))
 SKIPPED = 77
 KEYS = 'one key-one\ntwo key-two 1 1\n'
-# npm's words for a registry that cannot be reached; anything else is a fault of the lock file.
+# npm's error codes for an unreachable registry; any other error is a fault of the lock file.
 NO_REGISTRY = r'ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ETIMEDOUT|ENETUNREACH|ERR_SOCKET_TIMEOUT|ENOTCACHED'
 
 
@@ -41,7 +41,7 @@ def need_node():
 
 
 def install(npm, work):
-    """The packages in work/node_modules, as the lock file says."""
+    """Installs the packages of the lock file into work/node_modules."""
     os.makedirs(work, exist_ok=True)
     for name in ('package.json', 'package-lock.json', 'clients.mjs', 'dialects.mjs'):
         shutil.copy(os.path.join(HERE, name), work)
@@ -67,7 +67,7 @@ def install(npm, work):
 
 
 def python_with_aiohttp():
-    """This interpreter, or Debian's, whichever has it."""
+    """Returns this interpreter or Debian's, whichever has aiohttp; None if neither has."""
     for python in (sys.executable, '/usr/bin/python3'):
         if os.path.exists(python) and subprocess.run([python, '-c', 'import aiohttp'], capture_output=True, timeout=20,
                                                      check=False).returncode == 0:

@@ -1,4 +1,4 @@
-"""Checks of contract_test.py: answers, streams, what the cache gives, resuming, and what the server tells of itself."""
+"""Checks of contract_test.py: answers, streams, the cache, resuming, and what the server reports about itself."""
 import base64
 import re
 import struct
@@ -50,7 +50,7 @@ def check_names_without_prefix(bench):
 
 
 def check_max_tokens_0(bench):
-    """The prompt is computed and kept, and nothing generated."""
+    """The prompt is computed and cached, and nothing is generated."""
     prompt = list(range(100, 300))
     with bench.server() as server:
         reply = completion(server, prompt=prompt, max_tokens=0, logprobs=1, return_token_ids=True)
@@ -135,7 +135,7 @@ def check_stream_of_text(bench):
 
 
 def check_characters_stay_whole(bench):
-    """A character of two tokens, a byte each: what is sent waits for the second."""
+    """A character may take two tokens of one byte each: the server sends it only after the second."""
     with bench.server() as server:
         ids = ask(server, 'POST', '/tokenize', {'content': '\u00e9'}).json['tokens']
         check(len(ids) == 2, f'the character is not two tokens: {ids}')
@@ -147,7 +147,7 @@ def check_characters_stay_whole(bench):
 
 
 def check_offsets_of_held_text(bench):
-    """Text that may become a stop is held back; where its tokens stand does not depend on when it is sent."""
+    """Text that may become a stop is held back; the text_offset of its tokens does not depend on when it is sent."""
     with bench.server() as server:
         body = TEXT | {'logprobs': 1, 'n': 2, 'stop': ['er ', 'ing ']}
         whole = completion(server, **body).json['choices']
@@ -162,7 +162,8 @@ def check_offsets_of_held_text(bench):
 # ---- the cache and resuming -----------------------------------------------------------------------------------------
 
 def check_what_differs(bench):
-    """Where a prompt leaves what was kept, both texts are told, and they differ; where it does not, nothing is told."""
+    """If a prompt diverges from cached text, the answer reports both texts, which differ; otherwise it reports
+    nothing."""
     with bench.server() as server:
         first = completion(server, prompt='The old king went to the wood', max_tokens=1).json
         check('differs_at' not in first['kvasir'], f'nothing was kept before: {first["kvasir"]}')
@@ -173,7 +174,8 @@ def check_what_differs(bench):
 
 
 def check_fingerprint(bench):
-    """One fingerprint, one body with a seed: one answer. So what changes answers changes the fingerprint."""
+    """The same fingerprint and the same body with a seed give the same answer, so a setting that changes answers
+    changes the fingerprint."""
     def of(*flags):
         with bench.server(*flags) as server:
             return completion(server, **TEXT).json['system_fingerprint']
@@ -211,7 +213,8 @@ RESUMED = {'sampled': {}, 'penalties': {'repeat_penalty': 1.2, 'presence_penalty
 
 
 def check_resume(bench):
-    """What one server has sent, another goes on from: byte for byte, whole and streamed, wherever the first stopped."""
+    """A second server continues what the first has sent: byte for byte, whole and streamed, wherever the first
+    stopped."""
     with bench.server() as first, bench.server() as second:
         for what, more in RESUMED.items():
             for n in (1, 2):
@@ -219,14 +222,15 @@ def check_resume(bench):
                 whole = completion(first, **body).json['choices']
                 states = states_of(completion(first, **body, stream=True).events, n)
                 ids = [choice['token_ids'] for choice in whole]
-                for k in (1, len(ids[0]) // 2):  # texts of these are not known: some of it may have been held back
+                for k in (1, len(ids[0]) // 2):  # their texts are not known: part may have been held back
                     states.append(([own[:k + i] for i, own in enumerate(ids)], None))
                 for state in states:
                     expect_rest(second, body, whole, state, f'{what}, n={n}, resumed after {state[0]}')
 
 
 def states_of(events, n):
-    """Of a stream: ([ids of each choice], [text of each choice]) after the first of its pieces, a middle one, all."""
+    """Returns ([ids of each choice], [text of each choice]) after the first, a middle and the last piece of a
+    stream."""
     ids, texts, states = [[] for _ in range(n)], [''] * n, []
     for event in events[:-1]:
         for choice in event['choices']:

@@ -33,7 +33,7 @@ def check_keys(bench):
 
 
 def check_key_limit_in_a_burst(bench):
-    """Requests that come before the first one was read count too."""
+    """Requests that arrive before the first one is read count too."""
     with bench.server(keys='cleo key-c 1 1\n') as server:
         body = LONG | {'stream': True, 'max_tokens': 300}
         connections = [Connection(server.port) for _ in range(8)]
@@ -91,7 +91,7 @@ def check_keep_alive(bench):
 
 
 def check_disconnect(bench):
-    """A client that leaves takes its request along, wherever it is; nobody else notices."""
+    """If a client leaves, its request is cancelled, queued or running; other clients are not affected."""
     with bench.server('--max-sequences', '17') as server:
         alone = completion(server, **TEXT).json['choices'][0]['text']
         cases = {'streamed': ({'stream': True}, 'running'), 'whole': ({}, 'running'), 'queued': ({}, 'waiting')}
@@ -116,7 +116,7 @@ def check_disconnect(bench):
 
 
 def check_disconnect_at_once(bench):
-    """A client that is gone before its body was understood."""
+    """A client that leaves before its body is parsed."""
     with bench.server() as server:
         body = LONG | {'prompt': 'Once upon a time. ' * 100, 'max_tokens': 100}
         for _ in range(10):

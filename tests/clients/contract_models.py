@@ -35,14 +35,14 @@ def counted(server):
 
 
 def process(server, field):
-    """A number of /proc/PID/status; of sizes in bytes."""
+    """Returns a number from /proc/PID/status; sizes in bytes."""
     with open(f'/proc/{server.process.pid}/status', encoding='ascii') as file:
         number, *unit = re.search(rf'^{field}:\s*(.*)$', file.read(), re.M).group(1).split()
     return int(number) * (1024 if unit else 1)
 
 
 def samples(server):
-    """/metrics: {name and labels: value}, of counters and histograms, and of gauges."""
+    """Returns /metrics as two dicts {name and labels: value}: counters with histograms, and gauges."""
     growing, gauges, kind = {}, {}, ''
     for line in ask(server, 'GET', '/metrics').body.decode().splitlines():
         if line.startswith('# TYPE '):
@@ -54,7 +54,8 @@ def samples(server):
 
 
 def tokens_of(reply, chat_form=False):
-    """What must be the same bytes whoever else is served: the choices, the seed, the proof, the kind of arithmetic."""
+    """Returns the parts of an answer that must not depend on other requests: fingerprint, seed, receipts and
+    choices."""
     answer = reply.json
     kvasir = answer.get('kvasir', {})
     members = [answer.get('system_fingerprint'), kvasir.get('seed'), kvasir.get('receipt'), kvasir.get('receipts')]
@@ -185,7 +186,7 @@ def check_idle_models_are_put_away(bench):
 
 
 def check_metrics_of_models_put_away(bench):
-    """Counters count what a model did in all its lives; its gauges say nothing when it is put away."""
+    """Counters cover all the times a model was open; its gauges are absent or 0 while it is put away."""
     name = '{model_name="second"}'
     with pair(bench, '--model-ttl', str(TTL)) as server:
         for scraped in (True, False):
@@ -205,12 +206,13 @@ def check_metrics_of_models_put_away(bench):
 
 
 def watched(server):
-    """While the second answers: whether it was put away, whether the first was; milliseconds of the answer."""
+    """Watches while the second model answers. Returns whether it was put away, whether the first was, and the
+    milliseconds of the answer."""
     early = first_gone = False
     end = time.monotonic() + PATIENCE
     while time.monotonic() < end:
         state = loaded(server)
-        # The line is written when the answer ends, and so before the time to live is over.
+        # The server logs this line when the answer ends, so before the time to live is over.
         line = re.search(r'model="second".* total_ms=([\d.]+)', server.log_text())
         if line:
             return early, first_gone, float(line.group(1))
@@ -286,7 +288,7 @@ EXACT = ('--weights', 'resident', '--threads', '1', '--quiet')
 
 
 def least_ram(bench, model):
-    """MiB of --ram with which `kvasir serve model` would start."""
+    """Returns the least MiB of --ram with which `kvasir serve model` starts."""
     for mib in range(1, 200):
         command = [bench.program, 'serve', model, *EXACT, '--port', '0', '--ram', f'{mib}M', '--check']
         environment = os.environ | {'KVASIR_MODELS': bench.models}
@@ -297,7 +299,8 @@ def least_ram(bench, model):
 
 
 def check_ram_is_shared(bench):
-    """Each model has its half, whether the other is open or not; what does not fit is refused with the numbers."""
+    """Each model has half the memory, whether the other is open or not; a model that does not fit is refused with the
+    numbers."""
     small, large = least_ram(bench, 'tales-gpt2'), least_ram(bench, 'tales')
     check(large >= small + 2, f'{small} and {large} MiB: too near to each other for this check')
     serve = ('tales-gpt2', 'tales')

@@ -55,7 +55,7 @@ def check_origins(bench):
 
 
 def check_hosts(bench):
-    """A page whose name was made to mean 127.0.0.1 sends its own name as Host."""
+    """A page whose host name resolves to 127.0.0.1 (DNS rebinding) sends its own name as Host."""
     with bench.server() as server:
         for host, status in (('127.0.0.1', 200), (f'localhost:{server.port}', 200), ('[::1]:1', 200),
                              ('page.localhost', 200), ('evil.example', 403), ('127.0.0.1.evil.example', 403)):
@@ -163,7 +163,7 @@ def check_bodies(bench):
 
 
 def check_chunked_body(bench):
-    """A body in pieces, and one that grows past the limit without saying so before."""
+    """A body in chunks, and a chunked body that grows past the limit."""
     with bench.server('--max-body', '64K') as server:
         for pieces, status in (([b'{"prompt": "a', b'b", "max_tokens": 1}'], 200), ([b'x' * 32768] * 3, 413)):
             with Connection(server.port) as c:
@@ -195,7 +195,7 @@ def check_paths_and_methods(bench):
 
 
 def check_heads(bench):
-    """Requests that are none; and one that never comes to its end (408 after 10 s)."""
+    """Malformed requests, and one whose headers never end (408 after 10 s)."""
     with bench.server() as server, Connection(server.port) as slow:
         begin = time.monotonic()
         slow.socket.sendall(b'GET /health HTTP/1.1\r\nHost: loc')

@@ -1,9 +1,10 @@
-"""What `kvasir serve` promises on the wire and clients hide: order, null against absent, headers, statuses.
+"""The wire format of `kvasir serve` in details that client libraries hide: order, null against absent, headers,
+statuses.
 
 usage: contract_test.py --program build/kvasir [--models models] [CHECK ...]
 
-Each check is a function whose name begins with check_, in contract_*.py; those named on the command line run alone. The
-server answers with the models that ship, on 127.0.0.1 only. Exits 0 or 1.
+Each check is a function whose name begins with check_, in contract_*.py; if any are named on the command line, only
+those run. The server answers with the models that ship, on 127.0.0.1 only. Exits 0 or 1.
 """
 import argparse
 import os

@@ -1,5 +1,5 @@
-"""Checks of contract_test.py: talks of agents, over a model whose answers are known. What of a prompt is used again, and
-what the server says where it is not."""
+"""Checks of contract_test.py: conversations of agents with a model whose answers are known: how much of a prompt is
+reused, and what the server reports if it is not."""
 import json
 import os
 import tempfile
@@ -28,7 +28,7 @@ def common(a, b):
 
 
 class Trace:
-    """Sends requests one after the other, and compares what was used again with what the prompts have in common."""
+    """Sends requests one after the other and compares the reused tokens with what the prompts have in common."""
 
     def __init__(self, server):
         self.server, self.kept, self.repeated, self.reused = server, [], 0, 0
@@ -78,7 +78,7 @@ def check_an_agents_talk_is_used_again(bench):
         trace = Trace(server)
         for n, messages in enumerate(turns(6)):
             trace.send(messages, f'request {n}', tools=TOOLS)
-            # Clients ask for a title between two turns, with a system message of its own.
+            # Clients ask for a title between two turns, with a different system message.
             trace.send([{'role': 'system', 'content': 'Write a title of five words.'}, messages[1]], f'title {n}',
                        max_tokens=8)
         trace.check_share('an agent with titles between its turns')
@@ -95,7 +95,7 @@ def check_a_date_parts_the_prompts(bench):
 
 
 def check_dropped_reasoning_parts_the_prompts(bench):
-    """As Qwen3's template does it: what was thought before the last question of a user is not written any more."""
+    """As in Qwen3's template: reasoning before the user's last question is not written any more."""
     dropping = ('{% set ns = namespace(last=0) %}{% for m in messages %}{% if m.role == "user" %}'
                 '{% set ns.last = loop.index0 %}{% endif %}{% endfor %}'
                 + TEMPLATE.replace('{% if m.reasoning_content %}', '{% if m.reasoning_content and loop.index0 > ns.last %}'))

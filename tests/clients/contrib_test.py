@@ -1,9 +1,9 @@
-"""The files of contrib/ against a server: metrics that they name are exported, and the programs they are for take them.
+"""The files of contrib/ against a server: the metrics that they name are exported, and their programs accept them.
 
 usage: contrib_test.py --program build/kvasir [--models models]
 
-haproxy, promtool and systemd-analyze check their files where they are installed; a line says which were not.
-Exits 0 or 1.
+haproxy, promtool and systemd-analyze check their files if they are installed; a line names those that are not. Exits 0
+or 1.
 """
 import argparse
 import json
@@ -41,7 +41,7 @@ def series(kinds):
 
 
 def metrics_in(text):
-    """Names of Kvasir's in PromQL; `kvasir:...` are those that the rules record."""
+    """Returns Kvasir's metric names in PromQL; `kvasir:...` names are recorded by the rules and left out."""
     return set(re.findall(r'\bkvasir_\w+', text))
 
 
@@ -62,7 +62,7 @@ def check_names(kinds, dashboard):
 
 
 def check_places(dashboard):
-    """Panels do not lie on each other, and each has its own number."""
+    """Panels do not overlap, and each has its own id."""
     taken = set()
     for panel in dashboard['panels']:
         p = panel['gridPos']
@@ -74,7 +74,7 @@ def check_places(dashboard):
 
 
 def run(*command, cwd=None):
-    """Whether it ends well; says what it printed if not."""
+    """Returns (success, output) of a command; reports a failure with its output."""
     done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=30, check=False)
     return check(done.returncode == 0, f'{" ".join(command)}: {done.stdout} {done.stderr}'), done.stderr + done.stdout
 
@@ -118,7 +118,7 @@ def check_unit(analyze, program, folder):
 
 
 def check_stop_time(program):
-    """systemd waits longer than the server lets answers end."""
+    """systemd's stop timeout is longer than the server's drain timeout."""
     text = read('systemd', 'kvasir.service')
     stop = int(re.search(r'^TimeoutStopSec=(\d+)$', text, re.MULTILINE).group(1))
     drain = int(re.search(r'--drain-timeout (\d+)', text).group(1))

@@ -1,5 +1,5 @@
-// What programs that call tools get from `kvasir serve` over its three APIs: chat completions and Responses by OpenAI's
-// library, Messages by Anthropic's. The model is script_model.py's, whose answers are known. Ends with 0 or 1.
+// Checks tool calls with `kvasir serve` over its three APIs: chat completions and Responses by OpenAI's library,
+// Messages by Anthropic's. script_model.py writes the model, whose answers are known. Exits 0 or 1.
 //
 // usage: node dialects.mjs --url=URL
 import assert from 'node:assert/strict';

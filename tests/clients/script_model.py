@@ -1,8 +1,8 @@
-"""Writes a model that answers by heart: after the prompt of a known key it gives one text, whatever was said before.
+"""Writes a model with fixed answers: after the token of a key it generates one text, whatever came before.
 
-A token's embedding is a vector of its own, the one layer adds nothing, and each row of the head is the embedding of the
-token before its own: so the next token is a function of the last one. A text is cut into pieces that occur once, and
-each piece is a token. The chat template ends with a token of its own for each key, which the last message's text names.
+Each token's embedding is a distinct vector, the one layer adds nothing, and each row of the head is the embedding of
+the token before it, so the next token depends only on the last one. A text is split into pieces that occur once, and
+each piece is a token. The chat template ends with one special token per key; the last message's text selects the key.
 
 usage: script_model.py FOLDER
 """
@@ -14,7 +14,7 @@ import sys
 HIDDEN = 512
 CALL = '<tool_call>\n%s\n</tool_call>'
 WEATHER = '{"name": "get_weather", "arguments": {"city": "Reykjav\u00edk", "days": 3, "note": "a \\"<tool_call>\\" b"}}'
-# What the last user's message says, and the answer. "" is for all others; "result" follows the result of a tool.
+# Text of the last message, and the answer. "" is for all other texts; "result" follows the result of a tool.
 TEXTS = {
     '': 'It is a plain answer, in two sentences. This is the second.',
     'weather': '<think>\nThe user wants the weather.\n</think>\n\nLet me look.\n' + CALL % WEATHER,
@@ -45,7 +45,7 @@ TEMPLATE = """{%- if tools %}<|im_start|>tools
 
 
 def byte_letters():
-    """GPT-2's letters of the 256 bytes."""
+    """Returns GPT-2's letters for the 256 bytes."""
     plain = [*range(33, 127), *range(161, 173), *range(174, 256)]
     letters, more = {}, 0
     for byte in range(256):
@@ -58,7 +58,7 @@ def byte_letters():
 
 
 def pieces_of(text, used):
-    """The text in pieces of three letters and more, none of which was used before."""
+    """Splits the text into pieces of at least three letters, none of which was used before."""
     pieces = []
     while text:
         length = 3
@@ -88,7 +88,7 @@ def write_safetensors(path, tensors):
 
 
 def rows(count, places):
-    """[count, HIDDEN] of zeros, but for 10 at each (row, column)."""
+    """Shape and data of [count, HIDDEN] zeros, except 10 at each (row, column)."""
     data = bytearray(4 * count * HIDDEN)
     for row, column in places:
         struct.pack_into('<f', data, 4 * (row * HIDDEN + column), 10.0)
@@ -96,7 +96,7 @@ def rows(count, places):
 
 
 def tokens_of_texts():
-    """The added tokens, and for each pair (token, token before it)."""
+    """Returns the added tokens, the pairs (token, token before it), and the id of the end token."""
     added, pairs, used = [], [], set()
 
     def add(text, special=False):

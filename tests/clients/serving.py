@@ -10,7 +10,7 @@ import tempfile
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-PATIENCE = 15  # seconds that anything may take at most
+PATIENCE = 15  # upper bound for any wait, in seconds
 failures = []
 
 
@@ -22,7 +22,7 @@ def check(good, what):
 
 
 def wait_until(done, seconds=10.0):
-    """Whether `done()` becomes true in time."""
+    """True if `done()` becomes true in time."""
     end = time.monotonic() + seconds
     while not done():
         if time.monotonic() > end:
@@ -32,7 +32,7 @@ def wait_until(done, seconds=10.0):
 
 
 class Server:
-    """`kvasir serve` on a free port of 127.0.0.1; as a context it is gone at its end, whatever happened."""
+    """`kvasir serve` on a free port of 127.0.0.1; as a context manager it is killed at the end in any case."""
 
     def __init__(self, program, models, *flags, serve=('tales',), keys='', chat_format='plain'):
         command = [program, 'serve', *serve, '--port', '0', '--chat-format', chat_format, *flags]
@@ -67,7 +67,8 @@ class Server:
         return f'http://127.0.0.1:{self.port}'
 
     def log_text(self):
-        """All lines so far. The server writes at the place of the same open file, which this must not move."""
+        """Returns all lines so far. Uses pread: the server writes at the offset of the same open file, which must not
+        move."""
         file = self.log.fileno()
         return os.pread(file, os.fstat(file).st_size, 0).decode(errors='replace')
 
@@ -75,7 +76,7 @@ class Server:
         self.process.send_signal(number)
 
     def exit_code(self, seconds=PATIENCE):
-        """None: it runs on."""
+        """Returns None if it still runs."""
         try:
             return self.process.wait(seconds)
         except subprocess.TimeoutExpired:
@@ -98,7 +99,7 @@ class Server:
 
 
 class Reply:
-    """A whole answer: status, headers (a list of pairs, names in lower case), body, and of a stream its events."""
+    """A whole answer: status, headers (a list of pairs, names in lower case), body and, for a stream, its events."""
 
     def __init__(self, status, headers, body):
         self.status, self.headers, self.body = status, headers, body
@@ -119,7 +120,7 @@ class Reply:
 
     @property
     def events(self):
-        """The data of each event: JSON, but for the last, '[DONE]'."""
+        """The data of each event, parsed as JSON except '[DONE]'."""
         parts = self.body.decode().split('\n\n')
         assert parts[-1] == '', f'the stream ends in the middle of an event: {parts[-1]}'
         data = [part[len('data: '):] for part in parts[:-1] if part.startswith('data: ')]
@@ -130,7 +131,7 @@ class Reply:
 
 
 class Connection:
-    """One socket, as many requests as it is kept open for."""
+    """One socket for any number of requests."""
 
     def __init__(self, port):
         self.socket = socket.create_connection(('127.0.0.1', port), timeout=PATIENCE)
@@ -138,7 +139,8 @@ class Connection:
         self.port, self.buffer = port, b''
 
     def send(self, method, path, body=None, headers=()):
-        """`body`: bytes as they are, anything else as JSON. `headers`: pairs; a Host among them is the only one."""
+        """`body`: bytes are sent as they are, anything else as JSON. `headers`: pairs; a Host among them replaces the
+        default."""
         data = body if isinstance(body, bytes) else b'' if body is None else json.dumps(body).encode()
         lines = [f'{method} {path} HTTP/1.1']
         names = {name.lower() for name, _ in headers}
@@ -170,13 +172,13 @@ class Connection:
         return data
 
     def head(self):
-        """(status, headers)"""
+        """Returns (status, headers)."""
         first, *lines = self._until(b'\r\n\r\n').decode('latin-1').split('\r\n')
         pairs = [line.split(': ', 1) for line in lines]
         return int(first.split()[1]), [(name.lower(), value) for name, value in pairs]
 
     def chunk(self):
-        """A piece of a body with chunked transfer; empty: its end."""
+        """Reads one chunk of a body; empty at its end."""
         data = self._exactly(int(self._until(b'\r\n'), 16))
         self._exactly(2)
         return data
@@ -246,7 +248,7 @@ TYPES = {401: 'authentication_error', 404: 'not_found_error', 429: 'rate_limit_e
 
 
 def expect_error(reply, what, status, code, param=None, message=''):
-    """The status, and all four members of the error; `message`: a regular expression."""
+    """Checks the status and all four members of the error. `message` is a regular expression."""
     kind = TYPES.get(status, 'server_error' if status >= 500 else 'invalid_request_error')
     error = reply.error
     check(reply.status == status and reply.header('content-type') == 'application/json', f'{what}: {reply}')

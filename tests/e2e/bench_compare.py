@@ -1,9 +1,9 @@
-"""bench/compare with two made-up peers: who runs when and with what, the arithmetic, the JSON, the refusals. Exits 0 or 1.
+"""bench/compare with two fake peers: order and arguments of the runs, arithmetic, JSON, refusals. Exits 0 or 1.
 
 usage: bench_compare.py --program build/kvasir
 
-The peers print what llama-bench prints with -o json, at another speed each time. Kvasir is the real one, on
-models/tales as GGUF, behind a script that notes when it runs.
+The peers print what llama-bench prints with -o json, with a different speed each time. Kvasir is the real one, on
+models/tales as GGUF, behind a script that logs each run.
 """
 import argparse
 import json
@@ -61,7 +61,8 @@ def lines_of(path):
 
 
 def check_commands(log, model):
-    """Both peers' prefill, Kvasir, both peers' decode, and again; the same file, threads, depth and KV types for all."""
+    """Checks the order (both peers' prefill, Kvasir, both peers' decode, repeated) and the arguments: the same file,
+    threads, depth and KV types for all."""
     check([line.split()[0] for line in log] == ['one', 'two', 'kvasir', 'one', 'two'] * PAIRS, f'in turns: {log}')
     common = f'-m {model} -t 1 -p {{}} -n {{}} -r 1 -ctk f16 -ctv f16 -o json -d {DEPTH} -fa 1'
     for i, line in enumerate(log):
@@ -72,7 +73,7 @@ def check_commands(log, model):
 
 
 def check_peer(out, name, phase, place):
-    """Every ratio and median of a peer again, from the numbers of the rounds. Returns the median ratio."""
+    """Recomputes every ratio and median of a peer from the numbers of the rounds. Returns the median ratio."""
     ratios = []
     for i, one in enumerate(out['rounds']):
         p, mine = one['peers'][name][phase], one['kvasir'][phase]

@@ -1,5 +1,5 @@
-"""kvasir chat on a terminal: a talk that was edited, cut back, asked again, interrupted, full, saved or loaded goes on in
-the bits of a straight one, which a pipe gets. The receipts of the answers tell.
+"""kvasir chat on a terminal: a conversation that was edited, undone, regenerated, interrupted, full, saved or loaded
+continues with the same bits as a straight one through a pipe. The receipts of the answers prove it.
 
 usage: chat_pty_test.py --program build/kvasir
 """
@@ -20,13 +20,13 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 PROGRAM = None
-# The turns end with a token that the model has.
+# Turns end with a token of the model.
 TEMPLATE = """{%- for message in messages -%}
 {{ '<|im_start|>' + message.role + '\\n' + message.content + '<|endoftext|>\\n' }}
 {%- endfor -%}
 {%- if add_generation_prompt -%}{{ '<|im_start|>assistant\\n' }}{%- endif -%}
 """
-# Writes all answers but the last in capitals, as templates drop what a model thought.
+# Writes earlier answers in capitals, like templates that drop earlier reasoning.
 REWRITING = TEMPLATE.replace('message.content', "(message.content | upper if message.role == 'assistant' else message.content)")
 RECEIPT = re.compile(r'\[receipt ([0-9a-f]{32})\]')
 REUSED = re.compile(r'\[(\d+) of (\d+) tokens reused(?:, the text differs at token (\d+))?;')
@@ -55,7 +55,7 @@ class Folder(unittest.TestCase):
                               timeout=60, env=self.environment(), cwd=ROOT, check=True)
 
     def straight(self, lines, *more, **how):
-        """The receipts of a talk of which nothing was ever taken back."""
+        """Returns the receipts of a conversation without any undo."""
         receipts = RECEIPT.findall(self.piped(lines, *more, **how).stderr)
         self.assertEqual(len(receipts), len(lines))
         return receipts
@@ -72,7 +72,7 @@ class Terminal:
                 os.chdir(ROOT)
                 os.execve(command[0], command, environment)
             finally:
-                os._exit(127)    # this is the test's own copy
+                os._exit(127)    # only if execve failed: this is a copy of the test
 
     def type(self, text):
         os.write(self.fd, text.encode())
@@ -86,7 +86,7 @@ class Terminal:
             time.sleep(0.01)
 
     def until(self, pattern, seconds=30):
-        """The match of what comes; what came up to its end is not looked at again."""
+        """Waits for the pattern; returns the match and discards the output up to its end."""
         end = time.monotonic() + seconds
         while True:
             match = re.search(pattern, self.seen)
@@ -105,7 +105,7 @@ class Terminal:
                 raise AssertionError(f'{pattern!r} does not come: {self.seen!r}')
 
     def ask(self, line):
-        """The receipt of the answer to a line."""
+        """Types a line and returns the receipt of its answer."""
         self.type(line + '\n')
         return self.until(RECEIPT).group(1)
 
@@ -169,7 +169,7 @@ class OnATerminal(Folder):
 
     def test_ctrl_c_ends_an_answer_and_drops_what_is_typed(self):
         straight = self.straight([FIRST, SECOND], n='60')
-        # A cache that keeps nothing has the same bits, and an answer takes seconds.
+        # Without a cache the bits are the same, but an answer takes seconds.
         chat = self.terminal('--cache', 'none', '--threads', '1', n='60')
         self.assertEqual(chat.ask(FIRST), straight[0])
         chat.until('> ')
@@ -276,7 +276,7 @@ class ThroughAPipe(Folder):
         self.assertEqual(said.stdout, one['text'] + '\n')
         system = json.loads(run('--chat', *template, '-p', FIRST, '--system', 'You are brief.', '--json').stdout)
         self.assertEqual([system['receipt']], self.straight([FIRST], '--system', 'You are brief.'))
-        # A control token that somebody writes is text, and the template's own is one token.
+        # A control token in a message is text; the one of the template is one token.
         spelled = json.loads(run('--chat', *template, '-p', '<|endoftext|>', '--json').stdout)
         letter = json.loads(run('--chat', *template, '-p', 'a', '--json').stdout)
         self.assertGreater(spelled['prompt_tokens'], letter['prompt_tokens'] + 3)

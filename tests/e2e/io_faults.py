@@ -1,9 +1,9 @@
-"""Streamed weights on a disk that fails: EIO, slow reads, a file cut while it is in use. Exits 0 or 1.
+"""Streamed weights on a disk that fails: EIO, slow reads, a file truncated while in use. Exits 0 or 1.
 
 usage: io_faults.py --program build/kvasir --preload build/faulty_io.so
 
-Runs copies of models/tales with tests/e2e/faulty_io.cc before its reads (its top lists the variables). What a whole run
-reads is counted first, so that a fault comes in the middle of a pass whatever the size of a read.
+Runs copies of models/tales with tests/e2e/faulty_io.cc preloaded (its head lists the variables). Counts the bytes of a
+whole run first, so that a fault comes in the middle of a pass whatever the size of a read.
 """
 import argparse
 import os
@@ -15,7 +15,7 @@ import tempfile
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-TOKENS = 16          # as many passes: the prompt's, and one for each token but the last
+TOKENS = 16          # also the number of passes: the prompt's, and one per token except the last
 MIDDLE = 7.5 / TOKENS
 PLACE = r'layer \d+|vocabulary head'
 failures = 0
@@ -43,7 +43,8 @@ class Bench:
         return folder, os.path.join(folder, 'model.safetensors')
 
     def run(self, model, weights, **faults):
-        """One greedy run. faults: KVASIR_FAULT... in lower case without the prefix; none: without the preload."""
+        """One greedy run. `faults`: the KVASIR_FAULT variables in lower case without the prefix; without any, nothing
+        is preloaded."""
         env = os.environ | {'XDG_CACHE_HOME': os.path.join(self.folder, 'cache')}
         if faults:
             env |= {'LD_PRELOAD': self.preload, 'KVASIR_FAULT_FILE': os.path.join(model, 'model.safetensors')}
@@ -61,7 +62,7 @@ def receipt(done, what):
 
 
 def check_refused(done, what, *needles):
-    """Exit code 2 and one line with every needle (regular expressions) in it; no answer."""
+    """Expects exit code 2, one line that matches every needle (regular expressions), and no answer."""
     lines = done.stderr.splitlines()
     check(done.returncode == 2 and len(lines) == 1 and 'receipt' not in done.stdout,
           f'{what}: exit {done.returncode}, {done.stderr}')

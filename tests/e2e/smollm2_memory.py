@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""dense against grow on a synthetic SmolLM2-135M: peak RSS differs by the KV bytes, receipts agree. Streamed, it runs in
-40 MB, and with dense KV is most of what there is. After 4,096 positions decode steps of grow and paged execute dense's
-instructions within 3 %. With KVASIR_TEST_ALL=1: after a short prompt too, and 200 runs that keep to a budget of 300 MiB.
+"""dense against grow on a synthetic SmolLM2-135M: peak RSS differs by the KV bytes, receipts agree. Streamed weights
+run in 40 MB; with the dense layout KV is most of the memory. After 4,096 positions, decode steps of grow and paged take
+the same number of instructions as dense within 3 %. With KVASIR_TEST_ALL=1: the same after a short prompt, and 200 runs
+within a budget of 300 MiB.
 
 usage: smollm2_memory.py --program build/kvasir --table scripts/kv_table.py --budget-runs build/budget_runs
 Exits 0 or 1; 77 (skipped) where valgrind is absent. callgrind counts at KVASIR_CPU=avx2: valgrind has no AVX-512.
@@ -28,7 +29,7 @@ def instructions(program, model, layout, prompt, tokens, folder):
 
 
 def timed(program, model, *arguments):
-    """The answer of a run and its peak RSS by /usr/bin/time -v."""
+    """Returns the answer of a run and its peak RSS in bytes, by /usr/bin/time -v."""
     done = subprocess.run(["/usr/bin/time", "-v", program, model, "-p", "Hello", "-n", "16", "--greedy", "--threads", "2",
                            "--json", *arguments], capture_output=True, text=True)
     if done.returncode != 0:
@@ -37,7 +38,7 @@ def timed(program, model, *arguments):
 
 
 def check_streamed(program, model):
-    """Peak RSS with two layers in memory; the receipt of the resident run."""
+    """Checks peak RSS with two layers in memory, and that receipts equal the resident run's."""
     want, _ = timed(program, model, "--weights", "resident")
     grow, grow_peak = timed(program, model, "--weights", "streamed", "--cache", "grow")
     dense, dense_peak = timed(program, model, "--weights", "streamed", "--cache", "dense", "--ctx", "8192")
@@ -48,7 +49,7 @@ def check_streamed(program, model):
 
 
 def same_steps(program, model, prompt, folder):
-    """Whether a decode step costs the same instructions in every layout, within 3 %."""
+    """True if a decode step costs the same instructions in every layout, within 3 %."""
     few, many, dense, good = 2, 5, 0, True
     for layout in ("dense", "grow", "paged"):
         count = (instructions(program, model, layout, prompt, many, folder) -
@@ -60,7 +61,7 @@ def same_steps(program, model, prompt, folder):
 
 
 def after_4096(program, folder):
-    """The same where the history is nearly all that a step reads: a small model with SmolLM2's heads."""
+    """The same for a small model with SmolLM2's heads, where a step reads almost only the history."""
     with open(folder + "/config.json", "w") as file:
         json.dump({"model_type": "llama", "hidden_size": 64, "num_attention_heads": 9, "num_key_value_heads": 3,
                    "head_dim": 64, "num_hidden_layers": 2, "intermediate_size": 64, "vocab_size": 300,
@@ -70,7 +71,7 @@ def after_4096(program, folder):
     known = ["--load-cache", folder + "/4096.kv"]  # not computed under valgrind
     subprocess.run([program, folder + "/small", *prompt, "-n", "1", "--save-cache", known[1]], check=True,
                    stdout=subprocess.DEVNULL)
-    time.sleep(2.5)  # a fingerprint is remembered once the files are two seconds old; no counted run shall compute it
+    time.sleep(2.5)  # a fingerprint is stored once the files are two seconds old; no counted run must compute it
     subprocess.run([program, folder + "/small", *prompt, *known, "-n", "1"], check=True, stdout=subprocess.DEVNULL)
     return same_steps(program, folder + "/small", prompt + known, folder)
 

@@ -1,5 +1,5 @@
-// The ids that llama.cpp gives texts: {"file", "texts"} as JSON on stdin, a list of lists of ids on stdout. Run in a
-// folder where node-llama-cpp is installed.
+// Prints the ids that llama.cpp gives for texts: {"file", "texts"} as JSON on stdin, a list of lists of ids on stdout.
+// Run in a folder where node-llama-cpp is installed.
 import {readFileSync} from "node:fs";
 import {createRequire} from "node:module";
 import {pathToFileURL} from "node:url";

@@ -1,7 +1,7 @@
-"""A hub on loopback that can be told to misbehave, and a second server where it sends for large files, as the real one
-does. Used by pull_test.py and pull_kills.py.
+"""A hub on loopback that can be told to misbehave, and a second server to which it redirects for large files, as the
+real hub does. Used by pull_test.py and pull_kills.py.
 
-`Hub.rules` is a list of functions rule(handler, place): a rule that answers the request itself gives True. `place` is
+`Hub.rules` is a list of functions rule(handler, place): a rule that answers the request itself returns True. `place` is
 'listing', 'resolve' or 'content' (the second server).
 """
 import hashlib
@@ -55,7 +55,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.close_connection = True
 
     def say(self, status, body=b'', headers=(), length=None):
-        """A whole answer; `length` in place of the body's own."""
+        """Sends a whole answer; `length` replaces the body's own length."""
         self.send_response(status)
         for name, value in headers:
             self.send_header(name, value)
@@ -65,7 +65,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.wfile.write(body)
 
     def cut(self):
-        """The connection ends here, without a word."""
+        """Closes the connection without an answer."""
         self.wfile.flush()
         self.connection.shutdown(socket.SHUT_RDWR)
         self.close_connection = True
@@ -100,7 +100,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         return (int(found.group(1)), min(int(found.group(2)) + 1, len(body))) if found else (0, len(body))
 
     def give_body(self, body, headers=(), stop_after=None):
-        """The range that was asked for; the connection is cut after so many bytes of it, if given."""
+        """Sends the requested range; closes the connection after `stop_after` bytes of it, if given."""
         begin, end = self.range_of(body)
         ranged = 'Range' in self.headers
         self.send_response(206 if ranged else 200)
@@ -139,7 +139,7 @@ class Hub:
     def __init__(self, repos, tls=None):
         self.repos, self.rules, self.seen, self.lock = repos, [], [], threading.Lock()
         self.speed = 0              # bytes a second of each connection; 0: as fast as it goes
-        self.content_bytes = 0      # that were sent
+        self.content_bytes = 0      # bytes sent
         self.servers = []
         self.url = self.serve(None, tls)
         self.content_url = self.serve('content', None)
@@ -173,7 +173,7 @@ class Hub:
 
 
 def check_store(cache):
-    """What is wrong in a cache: blobs that are not what their names say, links that lead nowhere, refs to nothing."""
+    """Returns what is wrong in a cache: blobs that differ from their names, dangling links, refs without a snapshot."""
     wrong = []
     for at, folders, files in os.walk(cache):
         if '.locks' in folders:

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""kvasir pull ended by kill -9 at random moments, again and again, until it gets to its end. Exits 0 or 1.
+"""kvasir pull killed by kill -9 at random moments, repeatedly, until it finishes. Exits 0 or 1.
 
 usage: pull_kills.py --program build/kvasir
 
-15 kills, 100 with KVASIR_TEST_ALL=1. After each kill no blob may differ from its name, no link may lead nowhere, the
-model must not be found unless it is whole, and no byte that was kept may be one that a later pull fetches again. Two
-pulls run at once in every third round, and one of them is killed.
+15 kills, 100 with KVASIR_TEST_ALL=1. After each kill no blob may differ from its name, no link may dangle, the model
+must not be found unless it is whole, and no later pull may fetch a kept byte again. Two pulls run at once in every
+third round, and one of them is killed.
 """
 import argparse
 import os
@@ -52,7 +52,7 @@ class Kills:
         return sum(len(body) for body in self.hub.repos[NAME].values())
 
     def kill_after(self, seconds, beside):
-        """True: it came to its end before."""
+        """Returns True if the pull finished before the kill."""
         others = [self.start()] if beside else []
         before = self.kept()
         pull = self.start()

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""kvasir pull, list and rm against a hub that does what it should, and one that does not. Exits 0 or 1.
+"""kvasir pull, list and rm against a hub that behaves and one that misbehaves. Exits 0 or 1.
 
 usage: pull_test.py --program build/kvasir [--only NAME,...]
 
-Every case has a cache of its own. After each, whatever happened, no blob may differ from its name and no link may lead
-nowhere; after a refusal the model must not be found. A refusal is exit code 2 and one line.
+Every case has its own cache. After each case no blob may differ from its name and no link may dangle; after a refusal
+the model must not be found. A refusal is exit code 2 and one line.
 """
 import argparse
 import concurrent.futures
@@ -83,7 +83,7 @@ class Case:
         return json.loads(done.stdout) if done.returncode == 0 else {}
 
     def refused(self, name, *needles, absent=(), **how):
-        """One line, exit code 2, and the model is not there afterwards."""
+        """Expects one line, exit code 2, and that the model is not found afterwards."""
         done = self.pull(name, **how)
         lines = done.stderr.splitlines()
         check(done.returncode == 2 and len(lines) == 1 and not done.stdout,
@@ -184,7 +184,7 @@ def case_no_ranges(case):
 
 
 def case_bare_listing(case):
-    """A hub that lists names alone: sizes and sums come from the files' headers."""
+    """A hub that lists only names: sizes and sums come from the files' headers."""
     def bare(handler, place):
         if place != 'listing':
             return False
@@ -215,7 +215,7 @@ def case_cuts(case):
 
 
 def case_cut_always(case):
-    """Nothing comes any more: an error, and the bytes that came stay for the next pull."""
+    """The hub stops sending: an error; the received bytes are kept for the next pull."""
     def cutting(handler, place):
         body = case.hub.repos['fox/big']['model-q8_0.gguf']
         if place == 'content':
@@ -234,7 +234,7 @@ def case_cut_always(case):
 
 
 def case_outage(case):
-    """All connections are cut for more than a second: one outage, not as many failures as there are connections."""
+    """All connections are cut for more than a second: this counts as one outage, not as one failure per connection."""
     ends = []
 
     def cutting(handler, place):
@@ -301,7 +301,7 @@ def case_wrong_sums(case):
 
 
 def case_wrong_leftovers(case):
-    """An earlier process left something else: it is noticed by the sum, and all of it comes again."""
+    """An earlier process left wrong bytes: the checksum detects them, and the whole file is fetched again."""
     blobs = os.path.join(case.folder_of(BIG), 'blobs')
     os.makedirs(blobs)
     body = case.hub.repos['fox/big']['model-q8_0.gguf']
@@ -433,7 +433,7 @@ def case_redirects(case):
                            ('http://me@localhost/x', 'redirect'), (lambda handler: handler.path + '?again', 'redirects')):
         case.hub.rules = [redirecting('resolve', target)]
         case.refused(BIG, needle)
-    # Away and back again: the token stays away from then on.
+    # Redirected away and back: from then on the token is not sent.
     body = case.hub.repos['fox/big']['model-q8_0.gguf']
 
     def back(handler, place):
@@ -447,7 +447,7 @@ def case_redirects(case):
     case.good(BIG)
     for _, place, path, token, _ in case.hub.seen:
         check((token is None) == (place == 'content' or path == '/back'), f'{path}: {token}')
-    # To the same host: a model that was renamed.
+    # A redirect to the same host, as for a renamed model.
     case.hub.repos['fox/renamed'] = case.hub.repos['fox/many']
     case.hub.reset()
     case.hub.rules = [lambda handler, place: 'fox/old' in handler.path and redirecting(place, handler.path.replace(
@@ -459,7 +459,7 @@ def case_redirects(case):
 
 
 def case_tls(case):
-    """A hub with https: its redirect to plain http is refused, a certificate that nobody knows is too."""
+    """A hub with https: its redirect to plain http is refused, and so is an unknown certificate."""
     import ssl
     key, certificate = (os.path.join(case.folder, name) for name in ('key.pem', 'cert.pem'))
     made = subprocess.run(['openssl', 'req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-days', '2', '-subj', '/CN=localhost',
@@ -522,7 +522,7 @@ def case_statuses(case):
 
 
 def case_full_disk(case):
-    """A tmpfs where one can be mounted; always, a limit on the size of files."""
+    """A tmpfs if one can be mounted, and in any case a limit on file sizes."""
     inside = os.path.join(case.folder, 'small')
     os.makedirs(inside)
     script = ('mount -t tmpfs -o size=24m none "$1" && export HF_HUB_CACHE="$1" && { "$2" pull "$3" --endpoint "$4"; echo "exit $?";'
@@ -546,7 +546,7 @@ def case_full_disk(case):
 
 
 def fills_up(case):
-    """A disk that fills while the bytes come, where a tmpfs can be mounted."""
+    """A disk that fills up during a pull, if a tmpfs can be mounted."""
     inside = os.path.join(case.folder, 'filling')
     os.makedirs(inside)
     case.hub.speed = 8_000_000
@@ -563,7 +563,7 @@ def fills_up(case):
 
 
 def case_no_folder(case):
-    """A cache that cannot be one."""
+    """A cache path that cannot be a folder."""
     with open(os.path.join(case.folder, 'file'), 'wb'):
         pass
     case.refused('fox/tales', 'cannot', env={'HF_HUB_CACHE': os.path.join(case.folder, 'file', 'x')})
@@ -613,7 +613,7 @@ def main():
         case = Case(os.path.abspath(a.program), hub, os.path.realpath(folder))
         try:
             CASES[name](case)
-        except Exception as e:  # the next case says more
+        except Exception as e:  # report it and go on with the next case
             check(False, f'{type(e).__name__}: {e}')
         wrong = check_store(case.cache) if os.path.isdir(case.cache) else []
         check(not wrong, wrong)

@@ -1,5 +1,5 @@
-"""Requests whose bytes come in pieces or are wrong, for serve_faults.py: the same answer wherever a request is cut into
-packets, and for bytes at random an HTTP answer or an end of the connection, never a 500."""
+"""Requests in pieces or with wrong bytes, for serve_faults.py: the answer must not depend on where a request is split
+into packets, and random bytes must get an HTTP answer or a closed connection, never a 500."""
 import asyncio
 import json
 import random
@@ -17,7 +17,7 @@ AT_ONCE = 24
 
 
 async def answer_to(port, pieces, patience=4.0):
-    """All that comes back; None: it was not over in time. The client then leaves."""
+    """Returns all that comes back; None if the answer does not end in time. Then the client leaves."""
     reader, writer = await asyncio.open_connection('127.0.0.1', port)
     try:
         for i, piece in enumerate(pieces):
@@ -35,7 +35,7 @@ async def answer_to(port, pieces, patience=4.0):
 
 
 def what_counts(answer):
-    """The status and the choices: ids and times differ from answer to answer."""
+    """Returns the status and the choices, without ids and times, which differ."""
     head, _, body = (answer or b'').partition(b'\r\n\r\n')
     if head.startswith(b'HTTP/1.1 100'):
         head, _, body = body.partition(b'\r\n\r\n')
@@ -53,7 +53,8 @@ async def in_groups(port, requests, look, patience=4.0):
 
 
 async def cut_everywhere(port, step):
-    """Each request in two packets, cut at each byte, and byte by byte."""
+    """Sends each request in two packets, split at every `step`-th byte, and byte by byte. Returns the number of
+    requests."""
     count = 0
     for request in (HEAD + BODY, CHUNKED, EXPECT, GET):
         whole = what_counts(await answer_to(port, [request]))

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes traces of requests for `kvasir bench --serve` (docs/formats/trace.md), the same ones every time.
+"""Writes traces of requests for `kvasir bench --serve` (docs/formats/trace.md), always the same.
 
 usage: make_traces.py FOLDER [--scale S]
 
@@ -64,7 +64,7 @@ def flood(scale):
 
 
 def long_beside(scale):
-    """8 that decode, and a prompt of 4,000 tokens among them."""
+    """8 requests that decode, and a prompt of 4,000 tokens beside them."""
     for i in range(8):
         yield {'name': f'd{i}', 'at': 0.0, 'owner': f'd{i}', 'max_tokens': 256,
                'prompt': [{'tokens': scale(32), 'salt': 11000 + i}]}

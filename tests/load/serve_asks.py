@@ -1,4 +1,5 @@
-"""Mixed requests of OpenAI's API, the same for the same seed; what of their answers has to be the same everywhere."""
+"""Mixed requests of OpenAI's API, the same for the same seed, and the parts of their answers that must be the same
+everywhere."""
 import functools
 import json
 import os
@@ -8,7 +9,7 @@ from serve_client import ROOT
 
 VOCABULARY = 4096     # of models/tales; 0 ends a text
 STOPS = ['.', '\n', ' the', ' and', ', ', '"', 'said', ' he ', 'qx', '?', 'ing to']
-# What depends on the moment, or on what the server has kept: not on the request.
+# Members that depend on the moment or on cached text, not on the request.
 LEFT_OUT = ('id', 'created', 'timings')
 LEFT_OUT_OF_OWN = ('computed_tokens', 'preempted', 'differs_at', 'cache_text', 'request_text')
 
@@ -37,12 +38,13 @@ class Ask:
 
     @property
     def prompts(self):
-        """Requests that the scheduler counts."""
+        """Number of requests that the scheduler counts."""
         prompt = self.body.get('prompt', self.body.get('input', ''))
         return len(prompt) if isinstance(prompt, list) and not isinstance(prompt[0], int) else 1
 
     def alone(self, told_seed):
-        """The body that gives the same without anything kept; a seed that was drawn is the one that was told."""
+        """Returns the body that gives the same answer without any cache; a drawn seed is replaced by the reported
+        one."""
         body = self.body | {'cache_prompt': False}
         if 'seed' not in body and told_seed is not None:
             body['seed'] = told_seed
@@ -134,7 +136,7 @@ def embeddings(dice):
 
 
 def refused(dice):
-    """What can never be answered: its error is an answer too."""
+    """A request that is always refused; its error counts as an answer."""
     wrong = [{'prompt': dice.choices(range(1, VOCABULARY), k=1100)}, {'prompt': 'Well', 'temperature': 9},
              {'prompt': 'Well', 'n': 17}, {'prompt': [VOCABULARY + 5]}, {'prompt': ''}, {'max_tokens': 4},
              {'prompt': 'Well', 'logit_bias': {'x': 1}}, {'prompt': 'Well', 'top_p': 'high', 'stream': True}]
@@ -170,12 +172,12 @@ def mixed(seed, index, cancelled=0.0):
 # ---- what has to be the same --------------------------------------------------------------------------------------
 
 def parsed(text):
-    """Numbers with a fraction stay as they are written: they are compared in every digit."""
+    """Parses JSON; numbers with a fraction stay text, so that every digit is compared."""
     return json.loads(text, parse_float=lambda digits: 'number ' + digits)
 
 
 def without_moment(answer):
-    """An answer's object, or a chunk's, without what may differ by nature."""
+    """An answer's object, or a chunk's, without members that may differ."""
     for name in LEFT_OUT:
         answer.pop(name, None)
     for name in LEFT_OUT_OF_OWN:
@@ -195,7 +197,7 @@ def joined_logprobs(kept, more):
 
 
 def add_chunk(choices, chunk):
-    """A piece of a choice to the whole of it. How a text is cut into chunks follows from how fast it is read."""
+    """Adds a chunk to its choice. The split into chunks depends on how fast they are read, so it is not compared."""
     whole = choices.setdefault(chunk['index'], {'text': '', 'logprobs': None, 'finish_reason': None, 'chunks': 0})
     assert whole['finish_reason'] is None, 'a chunk after the choice\'s end'
     delta = chunk.get('delta', {})
@@ -211,7 +213,7 @@ def add_chunk(choices, chunk):
 
 
 def joined_stream(events, wants_usage):
-    """The chunks of a stream as one object; asserts the order that clients count on."""
+    """The chunks of a stream as one object; asserts the order that clients rely on."""
     assert events and events[-1] == b'[DONE]', 'a stream without [DONE]'
     whole, choices = {}, {}
     chunks = [parsed(event) for event in events[:-1]]
@@ -232,7 +234,7 @@ def joined_stream(events, wants_usage):
 
 
 def told_seed(answer):
-    """The seed that an answer tells; None: it tells none."""
+    """Returns the seed that an answer reports, or None."""
     for text in reversed(answer.events()) if answer.is_stream else [answer.body]:
         found = parsed(text).get('kvasir') if text != b'[DONE]' else None
         if found:
@@ -241,12 +243,12 @@ def told_seed(answer):
 
 
 def plain(ask, answer):
-    """The text of an answer that has to be the same, byte for byte, for the same request anywhere."""
+    """Returns the part of an answer that must be the same, byte for byte, for the same request anywhere."""
     if answer.is_stream:
         options = ask.body.get('stream_options', {})
         events = answer.events()
         if len(events) == 1 or b'"error"' in events[-1]:
-            events.append(b'[DONE]')  # an error is the end
+            events.append(b'[DONE]')  # an error ends a stream
         whole = joined_stream(events, options.get('include_usage', False))
     else:
         whole = without_moment(parsed(answer.body))
@@ -254,7 +256,7 @@ def plain(ask, answer):
 
 
 def error_code(ask, answer):
-    """The code of an error, in a stream too; None: there is none."""
+    """Returns the code of an error, also in a stream; None without an error."""
     if not answer.is_stream:
         return answer.json()['error']['code'] if answer.status >= 400 else None
     last = [event for event in answer.events() if event.startswith(b'{"error"')]

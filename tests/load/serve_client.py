@@ -1,6 +1,6 @@
-"""What the tests of `kvasir serve` under load share: an HTTP/1.1 client that keeps every byte, the server's process.
+"""Shared by the load tests of `kvasir serve`: an HTTP/1.1 client that keeps every byte, and the server's process.
 
-What it is asked is serve_asks.py's. Only the standard library, and one thread: many connections are coroutines.
+serve_asks.py makes the requests. Uses only the standard library and one thread; connections are coroutines.
 """
 import asyncio
 import contextlib
@@ -20,7 +20,7 @@ failures = 0
 
 
 def check(good, what):
-    """Counts what is not good, and goes on."""
+    """Reports and counts a failure, and continues."""
     global failures
     failures += not good
     if not good:
@@ -29,13 +29,13 @@ def check(good, what):
 
 
 def verdict():
-    """The last line, and the exit code."""
+    """Prints the last line; returns the exit code."""
     print('FAILED' if failures else 'passed')
     return 1 if failures else 0
 
 
 def all_of_it():
-    """Whether the long forms of the tests are wanted."""
+    """True if the long forms of the tests are wanted."""
     return bool(os.environ.get('KVASIR_TEST_ALL'))
 
 
@@ -46,7 +46,7 @@ def median(values):
 
 
 class Answer:
-    """An HTTP answer: `body` without its framing, `raw` as it came. `times`: when each piece of the body had come."""
+    """An HTTP answer: `body` without its framing, `raw` as it came. `times`: arrival time of each piece of the body."""
 
     def __init__(self, status, headers, raw):
         self.status, self.headers, self.raw = status, headers, raw
@@ -98,7 +98,7 @@ class Connection:
         return Answer(int(first.split()[1]), headers, raw)
 
     async def pieces(self, answer):
-        """The body's pieces as they come; the answer keeps them."""
+        """Yields the body's pieces as they come; the answer stores them."""
         if 'content-length' in answer.headers:
             body = await self.reader.readexactly(int(answer.headers['content-length']))
             answer.raw += body
@@ -135,7 +135,7 @@ class Connection:
         return await self.ask('POST', path, body)
 
     def leave(self, reset=False):
-        """Closes, with a reset if wanted: what a client does that is killed."""
+        """Closes the connection; with `reset`, as a killed client does."""
         self.open = False
         if reset:
             self.writer.get_extra_info('socket').setsockopt(socket.SOL_SOCKET, socket.SO_LINGER,
@@ -154,7 +154,7 @@ async def ask_once(port, method, path, body=None):
 
 
 def raw_socket(port, receive_bytes=0):
-    """A connected socket that asyncio does not read ahead of us; of slow readers, with a small window."""
+    """A connected socket from which asyncio does not read ahead; slow readers use a small receive buffer."""
     plain = socket.socket()
     if receive_bytes:
         plain.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_bytes)
@@ -164,7 +164,7 @@ def raw_socket(port, receive_bytes=0):
 
 
 def end_with_parent():
-    """In the child: a test that is killed leaves no server behind (PR_SET_PDEATHSIG)."""
+    """Runs in the child: a killed test leaves no server behind (PR_SET_PDEATHSIG)."""
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)
 
 
@@ -175,7 +175,7 @@ class Server:
         self.command = [os.path.abspath(program), 'serve', model, '--port', str(port), '--chat-format', 'plain', *flags]
         self.process = self.stats_connection = None
         self.port = self.pid = 0
-        self.log = tempfile.TemporaryFile()  # of its stderr: a line for each request
+        self.log = tempfile.TemporaryFile()  # its stderr: one line per request
 
     async def __aenter__(self):
         await self.start()
@@ -187,7 +187,7 @@ class Server:
         self.log.close()
 
     async def start(self):
-        """Until it has said that it is ready."""
+        """Starts the server and waits until it reports that it is ready."""
         self.process = await asyncio.create_subprocess_exec(*self.command, stdout=asyncio.subprocess.PIPE,
                                                             stderr=self.log, preexec_fn=end_with_parent)
         self.pid = self.process.pid
@@ -202,7 +202,7 @@ class Server:
         self.port = int(line.split(' at http://', 1)[1].split(',')[0].rsplit(':', 1)[1])
 
     async def stop(self, with_signal=signal.SIGTERM, timeout=40):
-        """Ends it; the exit code."""
+        """Ends it; returns the exit code."""
         if self.stats_connection:
             self.stats_connection.leave()
             self.stats_connection = None
@@ -232,7 +232,7 @@ class Server:
         return next(iter((await self.all_stats())['models'].values()))
 
     async def quiet(self, seconds=10):
-        """The statistics once nothing runs or waits; None where that does not come."""
+        """Waits until nothing runs or waits; returns the statistics, or None on timeout."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             stats = await self.stats()
@@ -255,7 +255,7 @@ class Server:
         return self.status('VmHWM') * 1024
 
     def forget_peak(self):
-        """From now on peak_rss() begins anew; where the system forbids that, it stays what it was."""
+        """Resets peak_rss(), if the system allows it."""
         with contextlib.suppress(OSError), open(f'/proc/{self.pid}/clear_refs', 'w', encoding='ascii') as file:
             file.write('5')
 

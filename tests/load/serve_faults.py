@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Clients that do harm, and a server that is killed: what everybody else notices of them.
+"""Harmful clients, and a server that is killed: what other clients notice.
 
 usage: serve_faults.py --program build/kvasir [--only NAME,...]
 
@@ -7,16 +7,17 @@ idle        1,000 connections that ask nothing: memory and throughput
 slow        64 readers of a few bytes a second and 500 clients that send their headers as slowly: throughput, and the
             end of the latter
 leaving     clients that leave while they are queued, in a long prompt, in decode and while the server drains: they are
-            gone within 2 passes, and nobody else's bytes change
-killed      kill -9 under load and a new server at the same port, again and again
-resumed     SIGTERM in mid-stream, and the rest by `resume_token_ids` from another server: the uninterrupted bytes
-quiet       no processor time while nobody asks
-garbled     requests cut into packets at every byte, and bytes at random: the same answer or a refusal, nobody else notices
-hostile     bodies of 4 MiB made to cost more than they are worth: memory, time, and the answer
+            gone within 2 passes, and no other client's bytes change
+killed      kill -9 under load and a new server at the same port, repeatedly
+resumed     SIGTERM in mid-stream; another server continues by `resume_token_ids`: the bytes of an uninterrupted run
+quiet       no processor time without requests
+garbled     requests split into packets at every byte, and random bytes: the same answer or a refusal; other clients
+            notice nothing
+hostile     bodies of 4 MiB made to cost much memory or time: memory, time, and the answer
 
-Every part prints its numbers. Throughput is that of a few others who go on all the time, with and without the fault in
-turns. With KVASIR_TEST_ALL=1 the times are those that the limits are meant for; without, they are short, and what is
-measured on a machine with other work has wider limits.
+Every part prints its numbers. Throughput is that of a few other clients that keep asking, alternately with and without
+the fault. With KVASIR_TEST_ALL=1 runs are as long as the limits assume; otherwise they are short and the limits are
+wider.
 """
 import argparse
 import asyncio
@@ -33,14 +34,14 @@ from garbled import at_random, cut_everywhere
 from serve_client import Connection, Server, ask_once, check, median, raw_socket
 
 ALL = serve_client.all_of_it()
-SLOWER = {'idle': 0.03, 'slow': 0.05}   # at most, of the others' throughput
-NOISE = 0 if ALL else 0.22              # allowed besides in a short run
+SLOWER = {'idle': 0.03, 'slow': 0.05}   # largest loss of the others' throughput
+NOISE = 0 if ALL else 0.22              # additional allowance in a short run
 UNREAD = 900 if ALL else 200              # tokens of an answer that is read slowly
-OTHERS = 8                              # clients who go on all the time
+OTHERS = 8                              # clients that keep asking
 
 
 class Others:
-    """Clients who ask for the same again and again; any answer that is another than the first is an error."""
+    """Clients that repeat the same requests; an answer that differs from the first is an error."""
 
     def __init__(self, server, tokens=200, count=OTHERS):
         self.server, self.tokens, self.count = server, tokens, count
@@ -68,7 +69,7 @@ class Others:
         connection.leave()
 
     async def speed(self, seconds):
-        """(tokens a second, processor seconds a thousand tokens)"""
+        """Returns (tokens per second, processor seconds per thousand tokens)."""
         before, cpu, start = await self.server.stats(), self.server.cpu_seconds(), time.monotonic()
         await asyncio.sleep(seconds)
         after = await self.server.stats()
@@ -77,10 +78,10 @@ class Others:
 
 
 def compare_speeds(name, without, during):
-    """Both: lists of Others.speed()."""
+    """`without` and `during` are lists of Others.speed()."""
     speed = median([s for s, _ in during]) / median([s for s, _ in without])
     costs = median([c for _, c in during]) / median([c for _, c in without])
-    share = max(speed, 1 / costs)  # other work on the machine takes of the first, and hardly of the second
+    share = max(speed, 1 / costs)  # other work on the machine lowers the first, and hardly the second
     shown = [' '.join(f'{s:.0f}' for s, _ in speeds) for speeds in (without, during)]
     print(f'{name}: others\' tok/s {shown[0]} without, {shown[1]} with: x {speed:.3f}; processor time a token '
           f'x {costs:.3f}')
@@ -144,7 +145,7 @@ class SlowReaders:
 
 
 class SlowHeaders:
-    """Headers that never end, a byte a second; who is thrown out comes again."""
+    """Clients whose headers never end, one byte a second; a client that is closed reconnects."""
 
     def __init__(self, port, count):
         self.port = port
@@ -183,7 +184,7 @@ async def besides_kv(server):
 
 
 async def slow(program):
-    """Both kinds at once, after and before a time without them."""
+    """Both kinds at once; throughput is also measured before and after them."""
     seconds = 60 if ALL else 11
     async with Server(program, '--write-timeout', str(seconds), '--quiet') as server, Others(server) as others:
         await asyncio.sleep(1)
@@ -192,7 +193,7 @@ async def slow(program):
         clients = [SlowReaders(server.port, 64), SlowHeaders(server.port, 500)]
         tasks = [asyncio.create_task(each.go_on()) for each in clients]
         await until(server, lambda s: s['running'] + s['waiting'] > OTHERS + 32)
-        await until(server, lambda s: s['running'] + s['waiting'] <= OTHERS, 120)  # computed as anybody's answers are
+        await until(server, lambda s: s['running'] + s['waiting'] <= OTHERS, 120)  # their answers are computed too
         full = await besides_kv(server)
         during = [await others.speed(seconds / 6) for _ in range(6)]
         after = await besides_kv(server)
@@ -231,10 +232,10 @@ def slow_model(program, folder):
 
 
 async def passes_until_gone(server, connection, reset):
-    """Leaves; how many passes end between that and the moment when the scheduler counts one more as cancelled.
+    """Leaves, and returns the number of passes that end before the scheduler counts one more request as cancelled.
 
-    That is at the second end of a pass, if all goes well: the one that runs ends, the next is without this request and
-    tells the counters. One more may end between two looks at them, and more where other work holds this test up.
+    Normally two: the current pass ends, and the next one, without this request, updates the counters. One more may end
+    between two polls, and more if other work delays this test.
     """
     before = await server.stats()
     connection.leave(reset)
@@ -248,7 +249,7 @@ async def passes_until_gone(server, connection, reset):
 
 
 async def until(server, what, seconds=20):
-    """Asks for statistics until `what` is true of them."""
+    """Polls the statistics until `what` is true of them."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         stats = await server.stats()
@@ -300,7 +301,7 @@ async def leaving(program):
 
 
 async def leave_unread(program):
-    """They leave while another's large body is read before theirs: what they ask for never begins."""
+    """Clients leave while the server reads another large body first: their requests never start."""
     async with Server(program, '--quiet') as server:
         large = b'{"prompt": [' + b'1,' * 900000 + b'1]}'
         first = asyncio.create_task(ask_once(server.port, 'POST', '/v1/completions', large))
@@ -380,7 +381,7 @@ async def stream_of(program, body, model=serve_client.TALES):
 # ---- the server's own end -----------------------------------------------------------------------------------------
 
 async def killed(program):
-    """Everything a new server needs is free again at once: its port, its memory, its files."""
+    """Everything a new server needs is free immediately: its port, its memory, its files."""
     times = 50 if ALL else 5
     body = {'prompt': 'When the ship', 'max_tokens': 30, 'seed': 1, 'receipt': True}
     receipts, waits, port = set(), [], 0
@@ -408,7 +409,7 @@ async def killed(program):
 
 
 async def resumed(program):
-    """The first server is told to end in mid-answer and cuts it; the second goes on from the ids that came."""
+    """The first server is stopped in mid-answer; a second one continues from the ids that came."""
     rounds = 6 if ALL else 3
     for i in range(rounds):
         body = ENDLESS | {'seed': 40 + i, 'return_token_ids': True, 'receipt': True, 'repeat_penalty': 1.2,
@@ -457,8 +458,9 @@ async def quiet(program):
 
 
 def hostile_bodies():
-    """(what, body, milliseconds of processor time at most): each just under 4 MiB. What asks for nothing that a server
-    does is refused at once; a text is tokenised, and many values are read, before they are known to be too many."""
+    """Yields (name, body, upper bound on milliseconds of processor time); each body is just under 4 MiB. Bodies without
+    meaning to the server are refused at once; a text must be tokenised, and many values read, before they are known to
+    be too many."""
     size, refused, read = (4 << 20) - 100, 100 if ALL else 150, 1000
     yield '[[],[],...', b'{"prompt": [' + b'[],' * (size // 3) + b'[]]}', refused
     yield '{},{},...', b'{"prompt": [' + b'{},' * (size // 3) + b'{}]}', refused
@@ -482,7 +484,7 @@ def hostile_bodies():
 
 
 async def hostile(program):
-    """A server of its own for each, so that memory that a body cost before hides nothing."""
+    """Uses a new server for each body, so that memory of an earlier body hides nothing."""
     for what, body, most in hostile_bodies():
         async with Server(program, '--quiet') as server:
             await ask_once(server.port, 'POST', '/v1/completions', {'prompt': 'Well', 'max_tokens': 2})

@@ -1,17 +1,18 @@
 #!/usr/bin/env python3
-"""Mixed requests over HTTP under a small budget: every answer that ends is the one that its request gets alone.
+"""Mixed requests over HTTP under a small budget: every finished answer equals the one that its request gets alone.
 
 usage: serve_load.py --program build/kvasir [--requests N] [--clients 64] [--cancelled 0.15] [--seed S]
 
 The crowd: one server with little memory for KV, so that sequences are preempted, and many clients at a time, some of
 which leave before the first byte or in mid-stream. Alone: every request that was answered is sent again to a second,
-quiet server with memory for all, one at a time and with `cache_prompt: false`: then nothing that was kept is looked up
-and nothing is kept, so to this request the server is one that has answered nothing. That this field changes nothing
-else is not taken for granted: some of the requests, unchanged, are the first and only one of a server of their own.
+quiet server with memory for all, one at a time and with `cache_prompt: false`: so nothing cached is used and nothing is
+cached, as in a server that has answered nothing. To check that this field changes nothing else, some requests are also
+sent, unchanged, as the only request to a new server.
 
-The two answers are the same byte for byte, receipts included, but for what depends on the moment (serve_asks.py lists
-it). Afterwards nothing runs or waits, no connection is open, all requests are accounted for, and one request that needs
-all of the memory gets it. 600 requests, 5,000 with KVASIR_TEST_ALL=1. Exits 1 at a first difference, with both answers.
+The two answers are the same byte for byte, receipts included, except members that depend on the moment (serve_asks.py
+lists it). Afterwards nothing runs or waits, no connection is open, all requests are accounted for, and one request that
+needs all of the memory gets it. 600 requests, 5,000 with KVASIR_TEST_ALL=1. Exits 1 at a first difference, with both
+answers.
 """
 import argparse
 import asyncio
@@ -26,9 +27,9 @@ from serve_asks import error_code, mixed, plain, told_seed
 from serve_client import Connection, Server, check
 
 KV_RAM = 4 << 20              # 1,365 positions of tales in f32: the longest request of all needs 1,024
-PREEMPTIONS = 300 / 5000      # at least, for each request
-FRESH = 1 / 60                # of the requests are sent to servers of their own, too
-RAW = 4000                    # bytes that are shown of an answer as it came
+PREEMPTIONS = 300 / 5000      # least number per request
+FRESH = 1 / 60                # share of requests that are also sent to a new server
+RAW = 4000                    # upper bound on the shown bytes of a raw answer
 STUCK = 15                    # seconds without a pass
 RSS_GROWS = 16 << 20          # at most, after a fifth of the requests
 
@@ -44,7 +45,7 @@ class Crowd:
         self.rss = []
 
     async def run(self):
-        """True, unless passes end while requests wait."""
+        """Returns False if no pass ends for STUCK seconds."""
         clients = asyncio.gather(*(self.client() for _ in range(self.args.clients)))
         passes, since = -1, time.monotonic()
         while not clients.done():
@@ -76,7 +77,7 @@ class Crowd:
             connection.leave()
 
     async def ask_and_leave(self, connection, ask):
-        """The answer, where it was whole before the moment to leave came."""
+        """Returns the answer if it was complete before the client left, else None."""
         await connection.send('POST', ask.path, ask.body)
         if ask.leaves['events'] is None or not ask.body.get('stream'):
             await asyncio.sleep(ask.leaves['after_s'])
@@ -116,7 +117,7 @@ class Alone:
             self.counts['of servers of their own'] += 1
 
     def is_of_the_moment(self, i):
-        """A deadline is met or not by the clock: whoever missed it is only counted."""
+        """True if the request missed its deadline, which depends on the clock; such requests are only counted."""
         code = error_code(self.crowd.asks[i], self.crowd.answers[i])
         if code != 'deadline_exceeded':
             self.counts['refused' if code else 'finished'] += 1
@@ -126,7 +127,7 @@ class Alone:
         return True
 
     def as_it_was(self, i, **more):
-        """The body, without a short deadline, and with the seed that was drawn for it."""
+        """Returns the body without a short deadline and with the seed that was drawn for it."""
         body = self.crowd.asks[i].body | more
         if body.get('timeout_ms', 600000) < 600000:
             del body['timeout_ms']
@@ -192,9 +193,9 @@ async def check_afterwards(server, crowd):
 
 
 async def check_all_memory(server, before):
-    """A text as long as the context, then one that is not kept and needs all: kept texts were all that held memory."""
+    """A request that needs nearly all memory succeeds: only cached texts held memory."""
     connection = await Connection.to(server.port)
-    position = before['kv_capacity'] // 1024  # too many: cut to the context below
+    position = before['kv_capacity'] // 1024  # an upper estimate of the positions; limited to the context below
     prompt = [7 + i % 4000 for i in range(min(1000, position))]
     body = {'prompt': prompt, 'max_tokens': 24, 'n': 8, 'ignore_eos': True, 'cache_prompt': False, 'temperature': 0}
     answer = await connection.post('/v1/completions', body)

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""What HTTP costs: to the first token, beside the server's own clock, and in tokens a second, beside the programs.
+"""The cost of HTTP: time to the first token compared with the server's own clock, and tokens per second compared with
+the programs.
 
 usage: serve_overhead.py --program build/kvasir [--model FOLDER] [--threads 2] [--rounds 5] [--tokens 200] [--strict]
 
@@ -8,11 +9,11 @@ first    one stream after the other: from the client's send to its first token, 
 one      tokens a second of one stream, as a client sees them, beside `kvasir run`
 many     16 streams at once beside `kvasir bench --batch 16`
 
-The two sides take turns, so that a machine that becomes slower does so to both; a ratio is that of a round, and what is
-printed is the median and the spread. The shipped model is tiny, and so what is not the model counts for more than it
-ever does elsewhere: `kvasir synth smollm2-135m FOLDER --dtype f16` writes one of a usual size. Limits: 3 ms, of the
-best, and with --strict, for a quiet machine, of the median; 0.97 and 0.95 of the throughput. Where a client takes a
-processor from the two that compute, streams cost what the client does with them.
+The two sides alternate, so that a slowing machine affects both; ratios are per round, and the median and the spread are
+printed. The shipped model is tiny, so overhead counts for more than elsewhere: `kvasir synth smollm2-135m FOLDER
+--dtype f16` writes a model of a usual size. Limits: 3 ms for the best first token and, with --strict on a quiet
+machine, for the median; 0.97 and 0.95 of the throughput. If a client takes a processor from the two that compute,
+streams also cost what the client does with them.
 """
 import argparse
 import asyncio
@@ -33,14 +34,15 @@ def shown(values, digits=3):
 
 
 def body_of(args, i, **more):
-    """Ids for a prompt: the same for both sides, and not shared by two streams."""
+    """A request with ids as the prompt: the same for both sides, and not shared by two streams."""
     prompt = [(50 + 17 * i + k) % 4000 + 1 for k in range(args.prompt)]
     return {'prompt': prompt, 'max_tokens': args.tokens, 'ignore_eos': True, 'temperature': 0, 'repeat_penalty': 1,
             'stream': True, 'cache_prompt': False, 'return_token_ids': True} | more
 
 
 async def stream(server, body):
-    """(seconds to the first token, the server's own, tokens a second from the first one on, moments of tokens)"""
+    """Returns (seconds to the first token, the server's own count of them, tokens per second after the first, arrival
+    times of tokens)."""
     connection = await Connection.to(server.port)
     sent, moments = time.monotonic(), []
     await connection.send('POST', '/v1/completions', body)
@@ -55,7 +57,7 @@ async def stream(server, body):
 
 
 async def first_token(server, args, tokens):
-    """Milliseconds that are not the scheduler's."""
+    """Returns the milliseconds to the first token beyond the scheduler's own, for each stream."""
     added = []
     for i in range(args.firsts):
         first, own, _, _ = await stream(server, body_of(args, i, max_tokens=tokens))
@@ -68,7 +70,7 @@ def output(args, *command):
 
 
 def run_alone(args):
-    """By `--stats`, for `--json` has a receipt, which costs something."""
+    """Tokens per second of `kvasir run`, from --stats: --json computes a receipt, which costs time."""
     ids = ','.join(map(str, body_of(args, 0)['prompt']))
     done = output(args, 'run', args.model, '--ids', ids, '-n', str(args.tokens), '--greedy', '--ignore-eos', '--cache',
                   'paged', '--repeat-penalty', '1', '-t', str(args.threads), '--stats')
@@ -82,14 +84,14 @@ def bench_many(args):
 
 
 async def many(server, args):
-    """Tokens a second of all, while all are there: from the last first token to the first last one."""
+    """Tokens per second of all streams while all of them run: from the last first token to the first last one."""
     answers = await asyncio.gather(*(stream(server, body_of(args, i)) for i in range(STREAMS)))
     begin, end = max(m[0] for *_, m in answers), min(m[-1] for *_, m in answers)
     return sum(sum(begin < at <= end for at in m) for *_, m in answers) / (end - begin)
 
 
 async def many_whole(server, args):
-    """The same without streams, on the server's clock: what the client costs on the same cores is little here."""
+    """The same without streams, on the server's clock: where the client costs little on the same cores."""
     async def ask(i):
         connection = await Connection.to(server.port)
         answer = await connection.post('/v1/completions', body_of(args, i, stream=False))
@@ -104,7 +106,7 @@ async def run(args):
     added, last, one, many_of = [], [], [], []
     alone, served, bench, served_many, whole, whole_of = [], [], [], [], [], []
     async with Server(args.program, '-t', str(args.threads), '--quiet', model=args.model) as server:
-        await first_token(server, args, 2)  # the first ones of a process are slower
+        await first_token(server, args, 2)  # the first requests of a process are slower
         for _ in range(args.rounds):
             added += await first_token(server, args, 2)
             last += await first_token(server, args, 1)

@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""`kvasir serve` beside llama-server: the same requests, the two in turn, each in a process of its own.
+"""`kvasir serve` compared with llama-server: the same requests, alternately, each in its own process.
 
 usage: serve_peer.py --program build/kvasir --peer PATH/llama-server --model FILE.gguf [--threads 2] [--rounds 5]
 
-cold     16 clients at once: 1,024 tokens that all share, 16 of their own, 64 tokens to generate; nobody came before
-again    16 more with other tokens of their own, over the same shared ones
-warmed   `cold`, but one request with the shared tokens came before; beside the peer's `cold`
-chats    8 users, 6 turns: 200 shared tokens, then 60 new ones a turn and the 48 that were answered
-agents   2 loops of 20 turns over 3,000 shared tokens, 120 new ones a turn, 24 answered, a title asked for between them
+cold 16 clients at once: 1,024 tokens that all share, 16 that differ, 64 tokens to generate; no request came before
+again 16 more with other tokens after the same shared ones warmed `cold`, but one request with the shared tokens came
+before; compared with the peer's `cold` chats 8 users, 6 turns: 200 shared tokens, then 60 new ones a turn and the 48
+that were answered agents 2 loops of 20 turns over 3,000 shared tokens, 120 new ones a turn, 24 answered, a title asked
+for between them
 
-Prompts are token ids, the answers' too, and so neither side loses what it keeps to another way of cutting a text. K and
-V are f16 on both sides. A ratio is that of a round; what is printed is the median and the spread.
+Prompts and answers are token ids, so neither side loses reuse because of another tokenisation. K and V are f16 on both
+sides. Ratios are per round; the median and the spread are printed.
 """
 import argparse
 import asyncio
@@ -23,7 +23,7 @@ import time
 
 from serve_client import Connection, Server, check, end_with_parent, median, verdict
 
-# What the peer loses to: the ratio of the row, and how much of it is asked for.
+# The least ratio to the peer that is required, by row.
 WANTED = {'cold tok/s': 4, 'warmed tok/s': 4, 'warmed first': 20, 'again tok/s': 1.5, 'chats first': 3, 'agents wall': 2,
           'RSS': 2}
 
@@ -83,7 +83,7 @@ class LlamaServer(Server):
 
 
 async def ask(server, prompt, tokens):
-    """(seconds to the first token, the ids that were answered)"""
+    """Returns (seconds to the first token, the answered ids)."""
     path, body = server.ask(prompt, tokens)
     connection = await Connection.to(server.port)
     sent, first, answered, rest = time.monotonic(), None, [], b''
@@ -97,14 +97,14 @@ async def ask(server, prompt, tokens):
         if first is None and answered:
             first = time.monotonic() - sent
     connection.leave()
-    # The peer loses a last token that is no whole character.
+    # The peer drops a last token that is not a whole character.
     check(tokens - isinstance(server, LlamaServer) <= len(answered) <= tokens,
           f'{type(server).__name__}: {answer.status}, {len(answered)} of {tokens} tokens')
     return first or time.monotonic() - sent, answered
 
 
 async def wave(server, number):
-    """(tokens a second of 16 clients, the median of their seconds to a first token)"""
+    """Returns (tokens a second of 16 clients, the median of their seconds to a first token)."""
     begin = time.monotonic()
     answers = await asyncio.gather(*(ask(server, ids(1024, 1) + ids(16, 100 * number + client), 64)
                                      for client in range(16)))
@@ -161,12 +161,12 @@ async def seen_by(make, work):
 
 
 async def round_of(args):
-    """{row: (ours, the peer's)}"""
+    """Returns {row: (ours, the peer's)}."""
     rows = {}
     for work, slots, positions in ((shared, 16, 16 * 1280), (warmed, 16, 16 * 1280), (chats, 4, 4 * 2048),
                                    (agents, 4, 4 * 8192)):
         ours = await seen_by(lambda: Kvasir(args), work)
-        # `warmed` stands beside the peer's cold wave.
+        # `warmed` is compared with the peer's cold wave.
         theirs = rows['peer'] if work is warmed else await seen_by(lambda: LlamaServer(args, slots, positions), work)
         if work is shared:
             rows['peer'] = {'warmed tok/s': theirs['cold tok/s'], 'warmed first': theirs['cold first'],

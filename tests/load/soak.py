@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Requests of all lengths for a while, under a budget: the resident set keeps to it and does not grow, and nobody fails.
+"""Requests of all lengths for a while, under a budget: the resident set stays within it and does not grow, and no
+request fails.
 
 usage: soak.py --program build/kvasir [--minutes M]
 
-Replays a trace on the shipped model tales under --ram and --max-sequences 64. Fails where a request failed, where the
-peak of the resident set is above the budget, or, after a tenth of the time, where it grows by more than 0.5 MB a minute
-(a line through its samples; runs under 3 minutes are too short for that and only report it). With KVASIR_TEST_ALL=1,
-30 minutes in place of 0.3.
+Replays a trace on the shipped model tales under --ram and --max-sequences 64. Fails if a request fails, if the peak of
+the resident set exceeds the budget, or if, after a tenth of the time, it grows by more than 0.5 MB a minute (a line
+through its samples; runs under 3 minutes are too short for that and only report it). With KVASIR_TEST_ALL=1, 30 minutes
+instead of 0.3.
 """
 import argparse
 import json

@@ -1,11 +1,11 @@
-"""Nothing that a model file says is dropped: every tensor and every key is removed, renamed, joined by a stranger, and
-changed. Each time the receipt changes, or the model is refused in one line, or `inspect` lists the key or tensor as
-not used. Exits 0 or 1.
+"""No part of a model file is silently dropped: every tensor and every key is removed, renamed and changed, and unknown
+ones are added. Each time the receipt changes, or the model is refused in one line, or `inspect` lists the key or tensor
+as not used. Exits 0 or 1.
 
 usage: mutate_models.py --program build/kvasir --models TINY      TINY: the folder that golden/make_tiny.py wrote
 
-Tensors are mutated in one model of each family; in all of them with KVASIR_TEST_ALL.
-Keys that repeat a default are the same model without them; the defaults stand here, after transformers and llama.cpp.
+Tensors are mutated in one model of each family; in all models with KVASIR_TEST_ALL=1.
+Removing a key that repeats a default gives the same model; the defaults below follow transformers and llama.cpp.
 """
 import argparse
 import collections
@@ -27,7 +27,7 @@ from model_files import read_json, read_stored, write_safetensors
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 IDS = '7,3,11,2,5,19,23,4'
 
-# What a key means where it is absent.
+# The meaning of an absent key.
 SHARED_DEFAULTS = {'rope_theta': 10000.0, 'hidden_act': 'silu', 'attention_bias': False, 'mlp_bias': False,
                    'rope_scaling': None, 'use_sliding_window': False, 'tie_word_embeddings': False}
 DEFAULTS = {
@@ -39,7 +39,7 @@ DEFAULTS = {
     'gpt2': {'layer_norm_epsilon': 1e-5, 'activation_function': 'gelu_new', 'n_positions': 1024,
              'tie_word_embeddings': True},
 }
-# What llama.cpp's converters write for these architectures, at values that leave a model as it is. Source:
+# Keys that llama.cpp's converters write for these architectures, with values that change nothing. Source:
 # conversion/base.py, llama.py, qwen.py, phi.py, gpt2.py and gguf-py/gguf/gguf_writer.py of ggml-org/llama.cpp.
 U32, I32, F32, BOOL, STRING, ARRAY = (getattr(to_gguf, name) for name in ('U32', 'I32', 'F32', 'BOOL', 'STRING', 'ARRAY'))
 CONVERTED_BY_ALL = {
@@ -55,15 +55,15 @@ CONVERTED = {
     'qwen2': CONVERTED_WITH_ROPE | {'pooling_type': (U32, 3)},
     'qwen3': CONVERTED_WITH_ROPE | {'pooling_type': (U32, 3)},
     'phi3': CONVERTED_WITH_ROPE | {'rope.scaling.attn_factor': (F32, 1.0)}}
-# The same converters' keys that no model of these architectures has: refused for what they mean.
+# Keys of the same converters that no model of these architectures has; Kvasir refuses them for their meaning.
 NEVER = {'rope.scaling.yarn_ext_factor': (F32, 1.0), 'rope.scaling.yarn_beta_fast': (F32, 32.0),
          'rope.scaling.yarn_beta_slow': (F32, 1.0), 'rope.freq_base_swa': (F32, 10000.0),
          'classifier.output_labels': (ARRAY, (STRING, ['yes', 'no']))}
 GENERAL = {'general.type': (STRING, 'model'), 'general.quantization_version': (U32, 2), 'general.size_label': (STRING, '1K'),
            'general.license': (STRING, 'mit'), 'general.tags': (ARRAY, (STRING, ['a'])),
            'general.base_model.0.name': (STRING, 'b'), 'general.sampling.sequence': (STRING, 'k;p')}
-LIMITS = ('max_position_embeddings', 'context_length')     # change no logit, but how many positions there may be
-STOPS = ('eos_token_id', 'eot_token_id')                                   # change no logit, but where an answer ends
+LIMITS = ('max_position_embeddings', 'context_length')     # change the number of positions, not the logits
+STOPS = ('eos_token_id', 'eot_token_id')                                   # change where an answer ends, not the logits
 STARTS = ('bos_token_id',)                                  # begins texts; the prompts here are ids
 
 
@@ -87,7 +87,7 @@ class Kvasir:
         return answer['receipt'], answer['tokens']
 
     def listed(self, model):
-        """{name: reason} of what is not used; keys without the name of their file."""
+        """Returns {name: reason} of unused parts; keys without the name of their file."""
         done = self.call('inspect', model, '--json')
         if done.returncode != 0:
             return {}
@@ -112,7 +112,7 @@ def changed(value):
 
 
 def paths_of(value, before=()):
-    """Every key, those of inner objects too."""
+    """Yields the path of every key, inner objects included."""
     for key, inner in value.items():
         yield before + (key,)
         if isinstance(inner, dict):
@@ -120,7 +120,7 @@ def paths_of(value, before=()):
 
 
 def edited(config, path, edit):
-    """A copy in which `edit` was called with the object that holds the last key, and that key."""
+    """Returns a copy after edit(the object that holds the last key, that key)."""
     copy = json.loads(json.dumps(config))
     holder = copy
     for key in path[:-1]:
@@ -189,15 +189,15 @@ class Folder:
             'layer_types' in self.text or get('max_window_layers') < get('num_hidden_layers'))
 
     def mutations(self, first_token, with_tensors):
-        """(name, kind, write)."""
+        """Yields (name, kind, write)."""
         for path in paths_of(self.config):
             key = '.'.join(path)
-            if path[-1] in STOPS:     # the answer must end where it said nothing of an end before
+            if path[-1] in STOPS:     # the changed stop must end the answer at its first token
                 yield key, 'change', lambda out, p=path: self.write(
                     out, edited(self.config, p, lambda holder, k: holder.__setitem__(k, first_token)))
                 continue
             edits = {'remove': lambda holder, k: holder.pop(k), 'rename': rename, 'change': change}
-            if at(self.config, path) is None:     # says nothing that a missing key does not say
+            if at(self.config, path) is None:     # null means the same as a missing key
                 edits.pop('rename')
             for kind, edit in edits.items():
                 yield key, kind, lambda out, p=path, e=edit: self.write(out, edited(self.config, p, e))
@@ -281,7 +281,7 @@ class Gguf:
 
 
 def converters_keys(kvasir, model, base, scratch):
-    """Messages about keys of converters that Kvasir does not know."""
+    """Returns a message for each converter key that Kvasir treats wrongly."""
     keys = {f'{model.arch}.{key}': value for key, value in (CONVERTED[model.arch] | NEVER).items()} | GENERAL
     there = {key for key, _, _ in model.entries}
     wrong = []
@@ -300,7 +300,7 @@ def converters_keys(kvasir, model, base, scratch):
 
 
 def outcome(kvasir, model, base, mutation, scratch):
-    """One of changed, refused, listed, default, limit; or what went wrong."""
+    """Returns changed, refused, listed, default, limit or start; or a text that begins with FAIL."""
     name, kind, write = mutation
     with tempfile.TemporaryDirectory(dir=scratch) as folder:
         path = write(os.path.join(folder, 'm'))

@@ -168,7 +168,7 @@ class Reader {
           std::any_of(std::begin(kRefused), std::end(kRefused), is(key)))
         continue;
       const auto known = std::find_if(std::begin(kHarmless), std::end(kHarmless),
-                                      [&](const Harmless& harmless) { return harmless.key == key; });
+                                      [&wanted = key](const Harmless& harmless) { return harmless.key == wanted; });
       const std::string name = fmt::format("{}: {}", kConfig, key);
       if (known == std::end(kHarmless)) {
         if (is_set(value)) out_.ignored.push_back({name, "not known to Kvasir", true});
