@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "arch/blocks.h"
-#include "arch/first_tile.h"
 #include "arch/shared_tiles.h"
+#include "arch/sink_tile.h"
 #include "math/hadamard.h"
 
 namespace kvasir {

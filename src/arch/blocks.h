@@ -6,7 +6,7 @@
 #include <array>
 #include <initializer_list>
 
-#include "arch/pass.h"
+#include "arch/forward_pass.h"
 
 namespace kvasir {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "arch/family.h"
-#include "arch/pass.h"
+#include "arch/forward_pass.h"
 
 namespace kvasir {
 

@@ -200,7 +200,7 @@ Result<void> Network::check(std::span<const BatchItem> items) const {
     if (end > shape.max_ctx)
       return fail(Error::too_long, fmt::format("{} tokens do not fit the context of {}", end, shape.max_ctx), "forward",
                   "a shorter prompt or a larger SessionOptions::ctx");
-    if (item.cache->info().forgets && item.tokens.size() > static_cast<size_t>(shape.lookahead))
+    if (item.cache->info().drops_old && item.tokens.size() > static_cast<size_t>(shape.lookahead))
       return fail(Error::bad_argument,
                   fmt::format("{} tokens in one pass, this cache allows {}", item.tokens.size(), shape.lookahead),
                   "forward", "fewer tokens at once");

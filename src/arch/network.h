@@ -11,9 +11,9 @@
 
 #include <kvasir/result.h>
 
+#include "arch/activation_memory.h"
 #include "arch/family.h"
-#include "arch/footprint.h"
-#include "arch/pass.h"
+#include "arch/forward_pass.h"
 #include "format/weight_source.h"
 
 namespace kvasir {

@@ -1,5 +1,5 @@
-// A stack of memory for activations: handed out in order, released back to a mark, kept between passes. footprint.h
-// predicts how much a pass needs.
+// A stack of memory for activations: handed out in order, released back to a mark, kept between passes.
+// activation_memory.h predicts how much a pass needs.
 #pragma once
 
 #include <cstddef>

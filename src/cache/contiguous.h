@@ -4,8 +4,8 @@
 
 #include <memory>
 
+#include "cache/kv_slab.h"
 #include "cache/layout.h"
-#include "cache/slab.h"
 
 namespace kvasir {
 

@@ -5,8 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "cache/kv_slab.h"
 #include "cache/kv_type.h"
-#include "cache/slab.h"
 
 namespace kvasir {
 

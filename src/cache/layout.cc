@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "cache/slab.h"
+#include "cache/kv_slab.h"
 
 namespace kvasir {
 

@@ -68,9 +68,9 @@ struct LayoutInfo {
   std::string_view name;
   std::string_view summary;  ///< one line: what it does
   std::string_view trade;    ///< one line: what it costs, and what for
-  bool keeps = true;         ///< false: drops all rows at the end of each step
+  bool recomputes = false;   ///< drops all rows at the end of each step
   bool pooled = false;       ///< takes blocks from a BlockPool as positions arrive, returns them when positions go
-  bool forgets = false;      ///< drops rows that no window sees any more; truncating to a length that needs them fails
+  bool drops_old = false;    ///< drops rows that no window sees any more; truncating to a length that needs them fails
   /// Bytes held by a sequence that has reached `positions`.
   size_t (*bytes)(const CacheShape& shape, int positions) = nullptr;
   /// Peak of bytes held while reaching `positions` one token at a time.

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "cache/slab.h"
+#include "cache/kv_slab.h"
 
 namespace kvasir {
 namespace {
@@ -44,10 +44,10 @@ size_t ReservedLayout::bytes_for(const CacheShape& s, int positions, bool rings)
 
 Result<std::unique_ptr<Layout>> ReservedLayout::make(const LayoutInfo& info, const CacheShape& shape) {
   std::unique_ptr<ReservedLayout> layout(new ReservedLayout(info, shape));
-  KVASIR_TRY(layout->memory_, Buffer::reserve(bytes_for(shape, shape.max_ctx, info.forgets), Owner::kv));
+  KVASIR_TRY(layout->memory_, Buffer::reserve(bytes_for(shape, shape.max_ctx, info.drops_old), Owner::kv));
   size_t at = 0;
   for (int layer = 0; layer < shape.layers; ++layer) {
-    Lane& lane = layout->lanes_.emplace_back(lane_of(shape, layer, info.forgets));
+    Lane& lane = layout->lanes_.emplace_back(lane_of(shape, layer, info.drops_old));
     lane.k = at;
     lane.v = lane.k + pages_of(lane.rows(shape.max_ctx), shape.k_row_bytes());
     at = lane.v + pages_of(lane.rows(shape.max_ctx), shape.v_row_bytes());
@@ -67,7 +67,7 @@ void ReservedLayout::apply(std::unique_ptr<Plan> plan) {
   if (plan == nullptr) return;
   capacity_ = static_cast<Extent&>(*plan).end;
   const size_t before = memory_.bytes();
-  memory_.charge(bytes_for(shape(), capacity_, info_.forgets));
+  memory_.charge(bytes_for(shape(), capacity_, info_.drops_old));
   growths_ += memory_.bytes() != before ? 1 : 0;
 }
 

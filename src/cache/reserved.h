@@ -12,7 +12,7 @@ namespace kvasir {
 
 class ReservedLayout : public Layout {
  public:
-  /// A layer is a ring if info.forgets and it has a window. Errors: no address space.
+  /// A layer is a ring if info.drops_old and it has a window. Errors: no address space.
   static Result<std::unique_ptr<Layout>> make(const LayoutInfo& info, const CacheShape& shape);
   /// Bytes held by a sequence that has reached `positions`: whole pages of every layer's K and V.
   static size_t bytes_for(const CacheShape& shape, int positions, bool rings);

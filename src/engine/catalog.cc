@@ -59,9 +59,9 @@ LayoutEntry entry_of(const LayoutInfo& info) {
   return {.name = std::string(info.name),
           .summary = std::string(info.summary),
           .trade = std::string(info.trade),
-          .recomputes = !info.keeps,
+          .recomputes = info.recomputes,
           .pooled = info.pooled,
-          .drops_old = info.forgets};
+          .drops_old = info.drops_old};
 }
 
 double bits_of(const Codec& codec) { return 8.0 * codec.block_bytes / codec.block_elems; }

@@ -4,11 +4,11 @@
 
 #include <fmt/format.h>
 
-#include "arch/footprint.h"
+#include "arch/activation_memory.h"
 #include "base/system.h"
+#include "engine/budget_fit.h"
 #include "engine/engine_impl.h"
 #include "engine/feeding.h"
-#include "engine/memory_plan.h"
 #include "engine/model_impl.h"
 #include "engine/session_impl.h"
 #include "engine/session_shape.h"

@@ -103,7 +103,7 @@ std::vector<BatchItem> Feeding::next_items() {
   for (size_t i = 0; i < feeds_.size(); ++i) {
     const Session::Impl& session = feeds_[i].session->impl();
     Layout& cache = *session.cache;
-    const int most = cache.info().forgets ? std::min(1 + room, cache.shape().lookahead) : 1 + room;
+    const int most = cache.info().drops_old ? std::min(1 + room, cache.shape().lookahead) : 1 + room;
     const int first = cache.coverage(), n = std::min(session.pos() - first, most);
     if (n == 0 || errors_[i]) continue;
     room -= n - 1;

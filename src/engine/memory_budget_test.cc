@@ -1,5 +1,5 @@
 // What fits into a budget, and refusals. tests/e2e/budget_runs.cc checks that memory stays within it.
-#include "engine/memory_plan.h"
+#include "engine/budget_fit.h"
 
 #include <fstream>
 #include <set>
@@ -7,7 +7,7 @@
 
 #include <kvasir/plan.h>
 
-#include "arch/footprint.h"
+#include "arch/activation_memory.h"
 #include "arch/network.h"
 #include "base/buffer.h"
 #include "engine/model_impl.h"
@@ -31,7 +31,7 @@ TEST(MemoryPlan, PositionsAreTheMostThatFit) {
       short_one.max_ctx = positions;
       const size_t bytes = session_bytes(net.config(), *layout, short_one);
       EXPECT_GE(positions_that_fit(net.config(), *layout, shape, bytes), positions) << layout->name;
-      EXPECT_LE(positions_that_fit(net.config(), *layout, shape, bytes - 1), layout->keeps ? positions - 1 : 512);
+      EXPECT_LE(positions_that_fit(net.config(), *layout, shape, bytes - 1), layout->recomputes ? 512 : positions - 1);
     }
     EXPECT_EQ(positions_that_fit(net.config(), *layout, shape, 10), 0);
     EXPECT_EQ(positions_that_fit(net.config(), *layout, shape, SIZE_MAX), 512);

@@ -11,7 +11,7 @@
 #include "base/ranges.h"
 #include "base/system.h"
 #include "cache/kv_type.h"
-#include "engine/memory_plan.h"
+#include "engine/budget_fit.h"
 #include "engine/model_files.h"
 #include "engine/model_impl.h"
 #include "engine/session_shape.h"
@@ -145,7 +145,7 @@ WeightChoice choice_of(WeightsMode mode, const Subject& s, const LayoutInfo& lay
 
 int threads_of(const PlanRequest& request) { return request.threads == 0 ? default_threads() : request.threads; }
 
-// Predicts a run under this budget with the run's own arithmetic (memory_plan.h).
+// Predicts a run under this budget with the run's own arithmetic (budget_fit.h).
 void plan_ram(const PlanRequest& request, const Subject& s, const LayoutInfo& layout, const CacheShape& shape,
               PlanReport* r) {
   r->tokenizer_bytes = s.tokenizer_bytes;
@@ -184,7 +184,7 @@ size_t history_bytes(const CacheShape& shape, int positions) {
 std::string explain_sequence(const PlanReport& r, const LayoutInfo& layout, const CacheShape& shape) {
   const size_t a_token = r.kv_bytes_per_token;
   if (a_token == 0 || r.kv_bytes % a_token != 0 ||
-      r.kv_bytes / a_token < static_cast<size_t>(layout.keeps ? r.chat : 0))
+      r.kv_bytes / a_token < static_cast<size_t>(layout.recomputes ? 0 : r.chat))
     return fmt::format("a sequence of {} = {} B ({}: whole pages of K and of V in {} layers, window {})", r.chat,
                        r.kv_bytes, r.layout, shape.layers, shape.window_policy());
   return fmt::format("a sequence of {} = {} positions ({}) x {} B = {} B", r.chat, r.kv_bytes / a_token, r.layout,

@@ -3,9 +3,9 @@
 
 #include <fmt/format.h>
 
-#include "arch/footprint.h"
+#include "arch/activation_memory.h"
 #include "cache/kv_type.h"
-#include "engine/memory_plan.h"
+#include "engine/budget_fit.h"
 #include "engine/model_impl.h"
 #include "engine/session_impl.h"
 
@@ -83,7 +83,7 @@ void Session::release() {
 std::span<const int> Session::tokens() const { return impl_->tokens; }
 int Session::pos() const { return impl_->pos(); }
 int Session::computed() const { return impl_->cache->coverage(); }
-bool Session::recomputes() const { return !impl_->cache->info().keeps; }
+bool Session::recomputes() const { return impl_->cache->info().recomputes; }
 int Session::ctx() const { return impl_->ctx; }
 
 Result<void> Session::append(std::span<const int> tokens) {
@@ -116,7 +116,7 @@ void Session::Impl::roll_back(int length) {
 }
 
 int Session::can_take_back() const {
-  return impl_->cache->info().forgets ? impl_->cache->shape().lookahead : impl_->pos();
+  return impl_->cache->info().drops_old ? impl_->cache->shape().lookahead : impl_->pos();
 }
 
 void Session::clear() {

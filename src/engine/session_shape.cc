@@ -57,7 +57,7 @@ Result<void> set_window(const ModelConfig& c, const SessionOptions& options, Cac
 
 // Turns SessionOptions::slide into a window that fills the context.
 Result<SessionOptions> sliding(const ModelConfig& config, SessionOptions options, const LayoutInfo& layout) {
-  if (!layout.forgets)
+  if (!layout.drops_old)
     return fail(Error::bad_argument,
                 fmt::format("layout {} holds every position, and a sequence that slides has no end", layout.name),
                 "SessionOptions::layout", "SessionOptions::layout = windowed");

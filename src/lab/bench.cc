@@ -14,7 +14,7 @@
 #include "base/clock.h"
 #include "base/ranges.h"
 #include "base/system.h"
-#include "lab/bench_parts.h"
+#include "lab/bench_common.h"
 #include "lab/step_all.h"
 
 namespace kvasir {

@@ -12,7 +12,7 @@
 
 #include "base/clock.h"
 #include "base/ranges.h"
-#include "lab/bench_parts.h"
+#include "lab/bench_common.h"
 
 namespace kvasir {
 namespace {

@@ -1,5 +1,5 @@
 // Writes a synthetic model folder: the weights tensor by tensor, then a temporary folder beside the target, renamed
-// when complete. Its contents are made in synth_parts.cc.
+// when complete. Its contents are made in synth_content.cc.
 #include "lab/synth.h"
 
 #include <fcntl.h>
@@ -19,7 +19,7 @@
 #include "base/float_env.h"
 #include "engine/model_files.h"
 #include "format/safetensors.h"
-#include "lab/synth_parts.h"
+#include "lab/synth_content.h"
 
 namespace kvasir {
 namespace fs = std::filesystem;

@@ -14,7 +14,7 @@
 
 #include "base/philox.h"
 #include "format/safetensors.h"
-#include "lab/synth_parts.h"
+#include "lab/synth_content.h"
 #include "tests/support/temp_files.h"
 
 namespace kvasir {

@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "lab/bench_parts.h"
+#include "lab/bench_common.h"
 
 namespace kvasir {
 

@@ -8,7 +8,7 @@ const LayoutInfo layout_none{
     .name = "none",
     .summary = "forgets everything at the end of each step and recomputes",
     .trade = "holds nothing between steps; each token costs as much as the whole text before it",
-    .keeps = false,
+    .recomputes = true,
     .bytes = [](const CacheShape&, int) { return size_t{0}; },
     .peak_bytes = [](const CacheShape& s, int positions) { return bytes_of_positions(s, positions); },
     .create = [](const CacheShape& shape,

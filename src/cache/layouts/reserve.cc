@@ -8,7 +8,7 @@ extern const LayoutInfo layout_reserve;
 namespace {
 
 size_t reserve_bytes(const CacheShape& shape, int positions) {
-  return ReservedLayout::bytes_for(shape, positions, layout_reserve.forgets);
+  return ReservedLayout::bytes_for(shape, positions, layout_reserve.drops_old);
 }
 
 }  // namespace

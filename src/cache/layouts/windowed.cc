@@ -9,7 +9,7 @@ extern const LayoutInfo layout_windowed;
 namespace {
 
 size_t windowed_bytes(const CacheShape& shape, int positions) {
-  return ReservedLayout::bytes_for(shape, positions, layout_windowed.forgets);
+  return ReservedLayout::bytes_for(shape, positions, layout_windowed.drops_old);
 }
 
 }  // namespace
@@ -18,7 +18,7 @@ const LayoutInfo layout_windowed{
     .name = "windowed",
     .summary = "what the window of each layer sees, in rings, and the sinks",
     .trade = "a long text costs the memory of its window; truncates by at most one prefill chunk",
-    .forgets = true,
+    .drops_old = true,
     .bytes = windowed_bytes,
     .peak_bytes = windowed_bytes,
     .create = [](const CacheShape& shape,

@@ -1,5 +1,5 @@
 // Passes of every family take exactly what the dry pass counts; a family that takes more gets an error.
-#include "arch/footprint.h"
+#include "arch/activation_memory.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // Lays out a batch: rows, positions and RoPE tables.
-#include "arch/pass.h"
+#include "arch/forward_pass.h"
 
 #include <algorithm>
 

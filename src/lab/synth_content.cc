@@ -1,6 +1,6 @@
 // Configurations, tokenizer and weights of synthetic models. Uses only integers, IEEE products and square roots, so
 // that every machine writes the same file.
-#include "lab/synth_parts.h"
+#include "lab/synth_content.h"
 
 #include <algorithm>
 #include <array>

@@ -1,5 +1,5 @@
 // Decodes the rows of the first tile and rotates the sinks' keys.
-#include "arch/first_tile.h"
+#include "arch/sink_tile.h"
 
 #include "math/hadamard.h"
 

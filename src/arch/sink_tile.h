@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "arch/pass.h"
+#include "arch/forward_pass.h"
 #include "math/tile.h"
 
 namespace kvasir {

@@ -1,10 +1,10 @@
 // The dry pass, in the same order as network.cc's pass, and sums over what it took.
-#include "arch/footprint.h"
+#include "arch/activation_memory.h"
 
 #include <algorithm>
 #include <utility>
 
-#include "arch/pass.h"
+#include "arch/forward_pass.h"
 #include "math/compute.h"
 #include "math/tile.h"
 

@@ -1,5 +1,5 @@
 // Sums, and a binary search for the largest context.
-#include "engine/memory_plan.h"
+#include "engine/budget_fit.h"
 
 namespace kvasir {
 

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "arch/footprint.h"
+#include "arch/activation_memory.h"
 #include "cache/layout.h"
 #include "format/weight_source.h"
 

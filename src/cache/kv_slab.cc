@@ -1,5 +1,5 @@
 // Copying rows from one stride to another.
-#include "cache/slab.h"
+#include "cache/kv_slab.h"
 
 #include <cstring>
 
