@@ -177,6 +177,22 @@ TEST(AnswerParser, FormatsByName) {
   EXPECT_EQ(parser->complete_calls(), 1);
 }
 
+TEST(AnswerParser, ACallWithinFunctionIsOneCall) {
+  auto parser = AnswerParser::create("llama3", {.tools = {"f"}});
+  (void)parser->push(R"(<|python_tag|>{"type": "function", "function": {"name": "f", "arguments": {"a": 3}}})");
+  EXPECT_EQ(parser->calls(), 1);
+  EXPECT_EQ(parser->complete_calls(), 1);
+}
+
+TEST(AnswerParser, AFunctionWithinAFunctionIsNoCallHoweverDeep) {
+  auto parser = AnswerParser::create("hermes", {.tools = {"f"}});
+  std::string text = "<tool_call>";
+  for (int i = 0; i < 100000; ++i) text += R"({"function":)";
+  (void)parser->push(text + R"({"name":"f"})" + std::string(100000, '}') + "</tool_call>");
+  (void)parser->finish();
+  EXPECT_EQ(parser->calls(), 0);
+}
+
 std::shared_ptr<const ChatTemplate> made(std::string_view jinja) { return *ChatTemplate::parse(jinja); }
 
 TEST(AnswerParser, OfATemplate) {

@@ -49,6 +49,7 @@ class JsonCall {
   std::string key_, raw_;
   std::string arguments_;  // complete arguments, kept until the name is known
   bool escaped_ = false, streams_ = false, begun_ = false, has_arguments_ = false;
+  bool in_function_ = false;  ///< within the object of "function": {"name": ..., "arguments": ...}
 };
 
 }  // namespace kvasir
