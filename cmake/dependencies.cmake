@@ -1,5 +1,5 @@
-# Everything comes from Debian packages (scripts/packages.txt). What the library links is in libraries.cmake; here are
-# header-only libraries and those of the program.
+# Everything comes from Debian packages (scripts/packages.txt). The library links those of libraries.cmake; this file
+# finds header-only libraries and those of the program.
 include(cmake/libraries.cmake)
 find_package(CLI11 REQUIRED)
 find_package(nlohmann_json REQUIRED)

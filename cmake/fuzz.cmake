@@ -6,7 +6,7 @@ endif()
 
 set(fuzz_sanitizers -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
 
-# Of the server, what reads requests, but no sockets.
+# The parts of the server that read requests; no sockets.
 file(GLOB request_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/serve/*json.cc ${PROJECT_SOURCE_DIR}/src/serve/api/*.cc
   ${PROJECT_SOURCE_DIR}/src/serve/http/message.cc)
 list(FILTER request_sources EXCLUDE REGEX "_test\\.cc$")

@@ -29,7 +29,7 @@ elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64")
   kvasir_kernels(neon_dotprod -march=armv8.2-a+dotprod)
 endif()
 
-# What everything that compiles the sources needs: the library, and the fuzz targets' own build of it.
+# Properties of every target that compiles the sources: the library, and the fuzz targets' own build of it.
 function(kvasir_library_properties target)
   target_include_directories(${target} PUBLIC
     $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_BINARY_DIR})

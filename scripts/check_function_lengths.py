@@ -24,7 +24,7 @@ INITIALISER = re.compile(r'\)\s*(?:noexcept\s*)?:\s(?:.*,\s*)?[\w:<> ]+$')
 
 
 def kind_of(head):
-    """What the brace after `head` opens: 'scope', 'function', 'initialiser' (of a member) or 'other'."""
+    """The kind of the brace after `head`: 'scope', 'function', 'initialiser' (of a member) or 'other'."""
     flat = re.sub(r'\([^()]*\)', '()', re.sub(r'\([^()]*\)', '()', head))     # two levels are enough to judge by
     bare = re.sub(r'template\s*<.*?>\s*(?=class|struct|union)', '', flat)
     bare = re.sub(r'alignas\s*\(\)|\[\[.*?\]\]', '', bare)

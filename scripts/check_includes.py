@@ -4,14 +4,14 @@ usage: check_includes.py [ROOT]
 
 Public headers (<kvasir/...>) may be included by every layer; they themselves include only <kvasir/...>, <tl/...> and
 standard headers, declare no type that they do not define (but for implementations, NAMEImpl), and are fourteen at most.
-What stands on the public headers includes nothing else of the library but base: cli, hub, lab, serve, bench, python. Tests
+These include only public headers and base: cli, hub, lab, serve, bench, python. Tests
 (x_test.cc, tests/) may include anything; nothing else may include a test's header.
 """
 import os
 import re
 import sys
 
-# What each layer includes directly; what those include is allowed too. tier and share sit on top of cache.
+# The layers that each layer includes directly; it may include what those include too. tier and share sit on top of cache.
 EDGES = {
     'base': (),
     'dtype': ('base',),

@@ -11,7 +11,7 @@ import md_pages
 
 
 class Tree:
-    """What links may lead to."""
+    """The files and anchors that links may lead to."""
 
     def __init__(self, root):
         self.root = root
@@ -28,7 +28,7 @@ class Tree:
         return self.known_anchors[name]
 
     def problem(self, page, target):
-        """What is wrong with a link, or None."""
+        """The fault of a link, or None."""
         path, _, anchor = unquote(target).partition('#')
         name = os.path.normpath(os.path.join(os.path.dirname(page), path)) if path else page
         if name not in self.files and name not in self.folders:

@@ -47,7 +47,7 @@ def style():
 
 
 class Picture:
-    """An SVG under construction. What name() and box() write as a name is checked against the tree."""
+    """An SVG under construction. Names that name() and box() write are checked against the tree."""
 
     def __init__(self, height, title, width=WIDTH):
         self.names, self.words = [], []

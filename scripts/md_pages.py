@@ -116,7 +116,7 @@ HUB_NAME = re.compile(r'(?<![\w/.])[\w-]+/[A-Z][\w.-]*')
 
 
 def own_thing(command):
-    """What a command needs beside a built clone: 'a file', 'network', 'a build', or ''."""
+    """The thing that a command needs beside a built clone: 'a file', 'network', 'a build', or ''."""
     if BUILDS.search(command):
         return 'a build'
     if HUB_NAME.search(command):

@@ -50,7 +50,7 @@ struct SessionOptions {
   bool slide = false;
 };
 
-/// What a session's cache costs. All bytes are exact.
+/// Memory of a session's cache. All bytes are exact.
 struct CacheStats {
   std::string layout, kv_type_k, kv_type_v;
   std::string window;          ///< what a token attends to: "none" (all), "512 sinks 4", "64,0" by layer

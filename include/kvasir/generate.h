@@ -30,7 +30,7 @@ struct RssByOwner {
   size_t total() const { return weights + kv + activations + tokenizer + code + other; }
 };
 
-/// What to do when the context is full: stop, or recompute its last half as a new text and continue from there.
+/// Behaviour when the context is full: stop, or recompute its last half as a new text and continue from there.
 enum class OnFull { stop, recompute };
 
 /// Why a generation ended: an end-of-text token (eos), a stop string or a complete constraint (stop), max_tokens or a

@@ -26,7 +26,7 @@ namespace kvasir {
 
 class BlockPool;
 
-/// What a cache stores, whatever its layout.
+/// Shape of the stored K and V, the same for every layout.
 struct CacheShape {
   int layers = 0, kv_heads = 0, head_dim = 0, max_ctx = 0;
   const KvType* k = nullptr;
@@ -93,7 +93,7 @@ void add_layout(const LayoutInfo& info);
 
 class Layout {
  public:
-  /// What apply() needs for a growth. Each layout defines its own contents.
+  /// Prepared growth, for apply(). Each layout defines its own contents.
   struct Plan {
     virtual ~Plan() = default;
   };
@@ -113,7 +113,7 @@ class Layout {
   virtual Result<std::unique_ptr<Plan>> plan(int end) const = 0;
   /// Puts the planned room in place. Cannot fail.
   virtual void apply(std::unique_ptr<Plan> plan) = 0;
-  /// Where position `pos` of `layer` is stored. Requires: room was planned and applied.
+  /// Returns the address of position `pos` of `layer`. Requires: room was planned and applied.
   virtual Row row(int layer, int pos) = 0;
   /// Appends the tiles that hold positions [0, end), ascending.
   virtual void tiles(int layer, int end, std::vector<Tile>* out) const = 0;

@@ -1,4 +1,4 @@
-// The flags of sampling. Those of sampler parameters are made from the library's registry.
+// The flags of sampling. Flags of sampler parameters are made from the library's registry.
 #pragma once
 
 #include <deque>

@@ -12,7 +12,7 @@
 
 namespace kvasir::cli {
 
-/// What to do with a turn for which the context has no room.
+/// Behaviour at a turn for which the context has no room.
 enum class OnFullTalk { stop, recompute, slide };
 
 struct TalkOptions {

@@ -73,7 +73,7 @@ inline Four squared_loss(const float* x, Four d, const ScaleSearch& s) {
 }  // namespace closest_scale
 
 /// Writes the scale of 32 numbers to `scale`, as an f16, and the integers to w. If any number is not finite, the scale
-/// is NaN. Of equal losses the earlier scale wins. Returns 1 if the scale saturated, else 0.
+/// is NaN. The earlier of two scales with equal loss wins. Returns 1 if the scale saturated, else 0.
 inline int64_t encode_closest(const float* x, const ScaleSearch& s, std::byte* scale, int* w) {
   using namespace closest_scale;
   const float extreme = range_of(x, kActElems).extreme();

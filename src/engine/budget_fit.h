@@ -1,4 +1,4 @@
-// What fits into a memory budget: the same arithmetic for plan(), which predicts, and for a run, which obeys it.
+// Fits a run into a memory budget, by one arithmetic for plan(), which predicts, and for a run, which obeys it.
 #pragma once
 
 #include <cstddef>

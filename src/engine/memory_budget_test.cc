@@ -1,4 +1,4 @@
-// What fits into a budget, and refusals. tests/e2e/budget_runs.cc checks that memory stays within it.
+// Runs that fit into a budget, and refusals. tests/e2e/budget_runs.cc checks that memory stays within it.
 #include "engine/budget_fit.h"
 
 #include <fstream>

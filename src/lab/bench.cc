@@ -119,7 +119,7 @@ class Bencher {
     return summary(name, engine_->threads(), o_.batch, rates);
   }
 
-  // `tokens` ids for each sequence, different for each. Those of sequence 0 do not depend on the batch size.
+  // `tokens` ids for each sequence, different for each. The ids of sequence 0 do not depend on the batch size.
   std::vector<std::vector<int>> ids_for_all(int tokens, int salt) const {
     std::vector<std::vector<int>> all;
     for (int b = 0; b < o_.batch; ++b) all.push_back(bench_ids(tokens, model_->info().vocab, salt + 16 * b));

@@ -141,8 +141,8 @@ KVASIR_SIMD_FN Products<kBits> no_products() {
 template <int kBits>
 static constexpr bool kHalfWords = false;
 #else
-// |x| <= 127, so two products of 7 bits fit 16 bits, and four of 5 bits. Of weights of 8 bits only two do, so those are
-// widened at once.
+// |x| <= 127, so two products of 7 bits fit 16 bits, and four of 5 bits. Only two products of 8 bits
+// fit, so 8-bit weights are widened at once.
 template <int kBits>
 static constexpr bool kHalfWords = kBits != 8;
 #endif

@@ -28,7 +28,7 @@ constexpr const char* kRoleLists[] = {"additional_special_tokens", "extra_specia
 struct Harmless {
   std::string_view key, why;
 };
-// Keys of tokenizer_config.json that do not change the ids of a single text. Those without a reason are not listed as
+// Keys of tokenizer_config.json that do not change the ids of a single text. Keys without a reason are not listed as
 // ignored: they are read here or elsewhere.
 constexpr Harmless kHarmless[] = {
     {"model_max_length", "config.json says how long a context may be"},
