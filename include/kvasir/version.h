@@ -7,8 +7,8 @@
 namespace kvasir {
 
 /// The version of these headers. While the major version is 0, a change of the minor version may break programs.
-inline constexpr int kVersionMajor = 0, kVersionMinor = 1, kVersionPatch = 0;
-inline constexpr const char* kVersion = "0.1.0";
+inline constexpr int kVersionMajor = 0, kVersionMinor = 2, kVersionPatch = 0;
+inline constexpr const char* kVersion = "0.2.0";
 
 /// Changes whenever any computed bit changes (otherwise the golden receipts' tests fail). Part of every receipt,
 /// snapshot and cache key.
