@@ -31,7 +31,7 @@ TEST(StreamedModel, AFailedPassChangesNoSession) {
   tiny::fs::resize_file(file, bytes.size() / 2);
   const std::vector<int> next{3};
   const auto failed = engine_test::prefill(cut.engine(), a, next, &out);
-  EXPECT_THAT(message_of(failed), AllOf(HasSubstr(file.string()), HasSubstr("the file was cut")));
+  EXPECT_THAT(message_of(failed), AllOf(HasSubstr(file.string()), HasSubstr("truncated while in use")));
   EXPECT_THAT(message_of(failed), testing::ContainsRegex("layer [0-9]|vocabulary head"));
   EXPECT_EQ(a.pos(), 9);
   EXPECT_FALSE(engine_test::prefill(cut.engine(), b, next, &out));

@@ -194,9 +194,9 @@ TEST_F(RegressModelFiles, NumbersThatAreSaidTwiceMustAgree) {
   };
   const std::string plain = outcome(gguf(tiny::llama()));
   EXPECT_EQ(outcome_with("attention.value_length", 8), plain);
-  EXPECT_THAT(outcome_with("attention.value_length", 4), AllOf(HasSubstr("value_length"), HasSubstr("says 8")));
+  EXPECT_THAT(outcome_with("attention.value_length", 4), AllOf(HasSubstr("value_length"), HasSubstr("requires 8")));
   EXPECT_EQ(outcome_with("vocab_size", 50), plain);
-  EXPECT_THAT(outcome_with("vocab_size", 51), AllOf(HasSubstr("vocab_size"), HasSubstr("says 50")));
+  EXPECT_THAT(outcome_with("vocab_size", 51), AllOf(HasSubstr("vocab_size"), HasSubstr("requires 50")));
 }
 
 TEST_F(RegressModelFiles, AGgufFileThatIsNoModelIsRefused) {
