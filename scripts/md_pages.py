@@ -1,6 +1,6 @@
 """Markdown as our pages use it: lines outside of code fences, links, the anchors of headings. No rendering.
 
-Used by check_links.py, site_hooks.py and list_sentences.py.
+Used by check_links.py, site_hooks.py and check_sentences.py.
 """
 import os
 import re

@@ -115,7 +115,7 @@ inline constexpr Flag kSinks{.names = "--sinks",
 inline constexpr Flag kOnFull{
     .names = "--on-full",
     .help =
-        "what to do when the context is full; recompute: compute its last half again and continue; slide: drop the "
+        "behaviour when the context is full; recompute: compute its last half again and continue; slide: drop the "
         "oldest tokens except --sinks, an approximation (RoPE only)",
     .kind = Kind::name,
     .unit = "a way to go on",

@@ -239,7 +239,7 @@ class Server:
             return False
 
     def wait(self):
-        """What went wrong before it was ready, or ''."""
+        """The fault before it was ready, or ''."""
         deadline = time.monotonic() + SECONDS
         while time.monotonic() < deadline:
             if self.is_ready():
@@ -250,7 +250,7 @@ class Server:
         return f'not ready after {SECONDS} s: {self.said()}'
 
     def stop(self):
-        """What went wrong at its end, or ''."""
+        """The fault at its end, or ''."""
         if self.process.poll() is not None:
             return f'ended with {self.process.returncode}: {self.said()}'
         self.process.send_signal(signal.SIGTERM)

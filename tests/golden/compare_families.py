@@ -17,7 +17,7 @@ import numpy as np
 from make_families import add_arguments, ids_of, names_of, write_model
 
 TOLERANCE = 1e-4
-# What the program refuses, and the word by which it must.
+# Models that the program refuses, and a word that the error must have.
 REFUSED = {('stablelm_12b', 'folder'): 'qk_layernorm', ('stablelm_12b', 'gguf'): 'use_parallel_residual',
            ('cohere_norms', 'folder'): 'use_qk_norm', ('cohere_norms', 'gguf'): 'use_qk_norm',
            ('gpt_oss', 'folder'): 'down_proj'}     # by column
@@ -28,7 +28,7 @@ class Refused(Exception):
 
 
 def ask(program, *arguments):
-    """What it prints."""
+    """The standard output of the program."""
     command = [program, *arguments]
     result = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
     if result.returncode != 0:
@@ -46,7 +46,7 @@ def difference(program, model, ids, want):
 
 
 def identity(program, model, ids):
-    """What must not depend on the form."""
+    """The results that must be the same for a folder and a GGUF file."""
     answer = json.loads(ask(program, 'run', model, '--ids', ids, '-n', '12', '--greedy', '--receipt', '--json',
                             '--ignore-eos'))
     fingerprint = json.loads(ask(program, 'inspect', model, '--json'))['fingerprint']

@@ -36,7 +36,7 @@ CASES = (
 
 
 def root_mean_square(difference):
-    """Of each position."""
+    """One number for each position."""
     return np.sqrt(np.mean(difference ** 2, -1))
 
 
@@ -53,7 +53,7 @@ class Texts:
         return [self.forward(ids, oracle.Memory(window, sinks)) for ids in self.ids]
 
     def ratios(self, program, k, v, window, sinks, out):
-        """Of every position of every text."""
+        """One ratio for every position of every text."""
         keep = {'f32': oracle.unchanged} | KV_TYPES
         options = ['-ctk', k, '-ctv', v] + (['--window', str(window), '--sinks', str(sinks)] if window else [])
         parts = []

@@ -3,8 +3,8 @@
 usage: compare_quantized.py --program build/kvasir
 
 The text is what the model writes after the first prompts of models/prompts.txt. In a file of floats every logit must be
-near the oracle's. Of a file of integers the oracle knows the weights as they decode and keeps activations in float64,
-while the program rounds them to 8 bits (docs/numerics.md); what that costs is the mean over positions of KL(oracle ||
+near the oracle's. For a file of integers the oracle uses the decoded weights and keeps activations in float64,
+while the program rounds them to 8 bits (docs/numerics.md); the cost of that is the mean over positions of KL(oracle ||
 program), and how often both have the same best id: over all positions, and over the clear ones, where the oracle's best
 two are apart in probability.
 """

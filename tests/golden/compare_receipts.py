@@ -32,7 +32,7 @@ def report(name, good, detail):
 
 
 def run(program, model, arguments):
-    """What the program prints as JSON; its error, by the same keys, where it fails."""
+    """The JSON that the program prints; if it fails, its error under the same keys."""
     command = [program, 'run', model, '-n', '12', '--greedy', '--receipt', '--json', '--kv-type', 'f32', *arguments]
     result = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
     if result.returncode != 0:

@@ -54,7 +54,7 @@ def answers_of(program, lines):
 
 
 def ours(program, lines):
-    """What the program says to the lines; where it dies, "died" stands, and another one gets the lines behind."""
+    """The program's answers to the lines. If it dies, the answer is "died" and another process gets the next lines."""
     parsed = []
     while len(parsed) < len(lines):
         more, why = answers_of(program, lines[len(parsed):])

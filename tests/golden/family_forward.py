@@ -299,7 +299,7 @@ MIXTRAL = ('w1', 'w3', 'w2')     # gate, up, down
 
 def routed(net, h, at, router, experts='mlp.experts.', names=('gate_proj', 'up_proj', 'down_proj'), score=softmax,
            bias=0.0, normalised=True, scale=1.0):
-    """Of score(router h) the largest, where a bias helps to choose and no more; shares add up to 1 if normalised."""
+    """Shares of the experts with the largest score(router h). A bias only affects the choice; normalised shares add to 1."""
     scores = score(net.linear(h, at + router))
     chosen = best(scores + bias, net.config.get('num_experts_per_tok') or net.config.get('moe_k'))
     shares = at_chosen(scores, chosen)

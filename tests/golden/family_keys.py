@@ -1,6 +1,6 @@
 """GGUF's metadata of many families: from Hugging Face's config, as llama.cpp's converter writes it, and back.
 
-Keys stand without the architecture's name. What GGUF does not say, since an architecture implies it, is in IMPLIED.
+Keys stand without the architecture's name. IMPLIED has the values that an architecture implies and GGUF does not state.
 """
 import math
 
@@ -9,7 +9,7 @@ import numpy as np
 from family_blocks import rope_settings
 from to_gguf import rope_divisors
 
-# What the converter writes for every family that it has no list of its own for, where the config has the number.
+# Keys that the converter writes for each family without a list of its own, if the config has the number.
 COMMON = (
     ('context_length', ('max_position_embeddings',)), ('embedding_length', ('hidden_size',)),
     ('feed_forward_length', ('intermediate_size',)), ('attention.head_count', ('num_attention_heads',)),

@@ -153,7 +153,7 @@ def qwen_moe(kind, architecture, **more):
 
 
 def local_experts(kind, architecture, **more):
-    """Where intermediate_size is an expert's."""
+    """A model whose intermediate_size is that of one expert."""
     return base(kind, architecture, num_local_experts=6, num_experts_per_tok=2, intermediate_size=32,
                 output_router_logits=False, router_aux_loss_coef=0.001, attention_dropout=0.0, **more)
 

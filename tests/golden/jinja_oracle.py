@@ -1,4 +1,4 @@
-"""What Jinja 3.1.2 makes of a chat template, configured as Hugging Face's transformers configures it.
+"""Renders chat templates with Jinja 3.1.2, configured as Hugging Face's transformers configures it.
 
 usage: jinja_oracle.py < CASES > RESULTS       one JSON object a line: {"template", "context", "now"} in, a result out
 
@@ -24,7 +24,7 @@ EPOCH = datetime.datetime(1970, 1, 1)
 
 
 class Raised(jinja2.exceptions.TemplateError):
-    """What raise_exception raises: a class of its own, so that no other TemplateError is taken for it."""
+    """Raised by raise_exception: a class of its own, so that no other TemplateError is taken for it."""
 
 
 class OutOfTime(BaseException):

@@ -1,4 +1,4 @@
-"""What is left of a head's channels after it was stored in a KV type and read back, for the oracle's Memory.
+"""Rounds a head's channels as storing them in a KV type and reading them back does, for the oracle's Memory.
 
 Written from docs/numerics.md and ggml's block formats; it shares no code with the engine. Numbers are rounded from the
 float32 that the engine has in hand, so that both decide alike but for the last bits of that float32.

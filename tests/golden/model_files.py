@@ -240,7 +240,7 @@ def decode_q4_k(raw):
 
 
 def decode_q6_k(raw):
-    """Of each 128 elements the low four bits lie in 64 bytes, bits 2i, 2i + 1 of byte j of 32 others are of 32i + j."""
+    """For 128 elements: 64 bytes hold the low four bits; bits 2i, 2i + 1 of byte j of 32 others belong to 32i + j."""
     low = halves(raw[:, :128].reshape(-1, 2, 64))
     high = raw[:, 128:192].reshape(-1, 2, 1, 32) >> np.array([0, 2, 4, 6], np.uint8)[:, None] & 3
     values = low.reshape(-1, 16, 16) + 16 * high.reshape(-1, 16, 16).astype(np.int64) - 32

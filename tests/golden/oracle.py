@@ -29,12 +29,12 @@ def no_tap(name, value):
 
 
 def unchanged(heads, positions=None):
-    """What a model without RoPE does to its heads, and a KV type that loses nothing."""
+    """Returns the heads as they are: no RoPE, or a KV type that loses nothing."""
     return heads
 
 
 class Memory(typing.NamedTuple):
-    """What a query sees of the past: the last `window` positions, itself included (0: all), and the first `sinks`.
+    """The past that a query sees: the last `window` positions, itself included (0: all), and the first `sinks`.
 
     keep_k and keep_v say what is left of heads [T, G, D] after they were stored (kv_types.py). The engine's sinks always
     move; bench/windows_by_position shows why.

@@ -4,7 +4,7 @@
 A listed sentence is rewritten, or looked at and kept: then it stands in scripts/sentences_kept.txt, one a line, without
 line numbers. Exits 1 when a sentence is not in that file.
 
-usage: list_sentences.py [ROOT]
+usage: check_sentences.py [ROOT]
 """
 import os
 import re
@@ -114,9 +114,9 @@ def main():
             if sentence not in known:
                 new.append(f'{name}:{number}: {sentence}')
     new += [f'{KEPT}: not in the tree any more: {sentence}' for sentence in sorted(known - used)]
-    print('\n'.join(new) if new else f'list_sentences.py: {len(names)} files, {len(used)} sentences kept')
+    print('\n'.join(new) if new else f'check_sentences.py: {len(names)} files, {len(used)} sentences kept')
     if new:
-        print(f'list_sentences.py: {len(new)} sentences (try: another beginning, or the sentence in {KEPT})')
+        print(f'check_sentences.py: {len(new)} sentences (try: another beginning, or the sentence in {KEPT})')
     return 1 if new else 0
 
 
