@@ -38,7 +38,7 @@ if(KVASIR_SHARED)
   set_tests_properties(e2e.install PROPERTIES LABELS slow PROCESSORS 2 TIMEOUT 300 ENVIRONMENT PYTHONDONTWRITEBYTECODE=1)
 endif()
 # The server, over loopback: what stands on the wire, real clients (npm's and aiohttp), a crowd whose answers are compared
-# with those alone, clients that do harm. Those with times of their own have the machine to themselves.
+# with those alone, clients that do harm. Tests with time limits of their own have the machine to themselves.
 foreach(test clients/contract_test clients/contrib_test load/serve_load load/serve_faults)
   get_filename_component(name ${test} NAME)
   add_test(NAME e2e.${name} COMMAND ${PYTHON3} ${PROJECT_SOURCE_DIR}/tests/${test}.py --program $<TARGET_FILE:kvasir>)

@@ -29,12 +29,32 @@ elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64")
   kvasir_kernels(neon_dotprod -march=armv8.2-a+dotprod)
 endif()
 
-# What everything that compiles the sources needs: the library, and the fuzz targets' own build of it.
+# Properties of every target that compiles the sources: the library, and the fuzz targets' own build of it.
 function(kvasir_library_properties target)
   target_include_directories(${target} PUBLIC
     $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_BINARY_DIR})
   target_link_libraries(${target} PUBLIC Threads::Threads
     PRIVATE fmt::fmt $<BUILD_INTERFACE:nlohmann_json::nlohmann_json> PkgConfig::PCRE2 PkgConfig::XXHASH PkgConfig::URING PkgConfig::UTF8PROC sentencepiece)
+endfunction()
+
+# Reading the standard headers is half of a file's compilation, so up to eight files of a folder share it; files that
+# fit EXCEPT are compiled one by one.
+function(kvasir_group target sources except)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+  list(FILTER sources EXCLUDE REGEX "${except}")
+  set(last_folder "")
+  foreach(source ${sources})
+    get_filename_component(folder ${source} DIRECTORY)
+    if(NOT folder STREQUAL last_folder)
+      set(count 0)
+      set(last_folder ${folder})
+    endif()
+    file(RELATIVE_PATH name ${PROJECT_SOURCE_DIR}/src ${folder})
+    string(REPLACE "/" "_" name ${name})
+    math(EXPR number "${count} / 8")
+    math(EXPR count "${count} + 1")
+    set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${name}_${number})
+  endforeach()
 endfunction()
 
 # Compiled once, for both libraries. The program and the tests link the static one.
@@ -43,25 +63,9 @@ kvasir_library_properties(kvasir_lib)
 set_target_properties(kvasir_lib PROPERTIES OUTPUT_NAME kvasir EXPORT_NAME kvasir_static
   POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
 target_include_directories(kvasir_lib PUBLIC $<INSTALL_INTERFACE:include>)
-# Reading the standard headers is half of a file's compilation, so up to eight files of a folder share it. Files that
-# each register one thing of a kind use the same private names, and are compiled one by one.
-set_target_properties(kvasir_lib PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
-set(grouped ${sources})
-list(FILTER grouped EXCLUDE REGEX
+# Files that each register one thing of a kind use the same private names, and are compiled one by one.
+kvasir_group(kvasir_lib "${sources}"
   "/(arch/families|engine/sampling|dtype|cache/layouts|chat/formats)/|/unused_[a-z]*\\.cc$|/math/kernels_")
-set(last_folder "")
-foreach(source ${grouped})
-  get_filename_component(folder ${source} DIRECTORY)
-  if(NOT folder STREQUAL last_folder)
-    set(count 0)
-    set(last_folder ${folder})
-  endif()
-  file(RELATIVE_PATH name ${PROJECT_SOURCE_DIR}/src ${folder})
-  string(REPLACE "/" "_" name ${name})
-  math(EXPR number "${count} / 8")
-  math(EXPR count "${count} + 1")
-  set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${name}_${number})
-endforeach()
 
 # Only what carries KVASIR_API is seen from outside; kvasir.map hides the templates of others that were compiled here.
 set(KVASIR_SHARED_DEFAULT ON)
@@ -83,6 +87,8 @@ endif()
 file(GLOB_RECURSE serve_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/serve/*.cc)
 list(FILTER serve_sources EXCLUDE REGEX "_test\\.cc$")
 add_library(kvasir_serve STATIC ${serve_sources})
+# Coroutines' frames have fields of private types, and g++ warns of them within an #include; translators share names.
+kvasir_group(kvasir_serve "${serve_sources}" "/http/|/api/(prompts|translate_responses)\\.cc$")
 target_include_directories(kvasir_serve PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_BINARY_DIR})
 target_link_libraries(kvasir_serve PUBLIC kvasir_lib PRIVATE fmt::fmt nlohmann_json::nlohmann_json ${PROMETHEUS_CORE_LIBRARY})
 target_compile_definitions(kvasir_serve PRIVATE BOOST_ASIO_SEPARATE_COMPILATION BOOST_BEAST_SEPARATE_COMPILATION
@@ -99,6 +105,7 @@ target_compile_options(kvasir_serve PRIVATE ${serve_level} "$<$<CXX_COMPILER_ID:
 file(GLOB hub_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/hub/*.cc)
 list(FILTER hub_sources EXCLUDE REGEX "_test\\.cc$")
 add_library(kvasir_hub STATIC ${hub_sources})
+kvasir_group(kvasir_hub "${hub_sources}" "^$")
 target_include_directories(kvasir_hub PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_BINARY_DIR} ${CURL_INCLUDE_DIRS})
 target_link_libraries(kvasir_hub PUBLIC kvasir_lib PkgConfig::NETTLE ${CMAKE_DL_LIBS} PRIVATE fmt::fmt nlohmann_json::nlohmann_json)
 target_compile_options(kvasir_hub PRIVATE -O1)

@@ -31,12 +31,12 @@ function(kvasir_test_properties target)
     <algorithm> <filesystem> <fstream> <functional> <map> <random> <span> <sstream> <string> <vector> ${ARGN})
 endfunction()
 
-# Of the command line, only what is tested without the program.
+# The parts of the command line that are tested without the program.
 set(tested_cli json parameter_names sampling_names talk talk_file talk_format)
 list(TRANSFORM tested_cli REPLACE "(.+)" "${PROJECT_SOURCE_DIR}/src/cli/\\1.cc")
 add_executable(kvasir_tests ${test_sources} ${tested_cli})
 kvasir_test_properties(kvasir_tests)
-# What is tested is the library, built as it ships. Under a sanitizer the tests' own code is compiled in a hurry: not
+# The tests link the library as it ships. Under a sanitizer the tests' own code is compiled in a hurry: not
 # optimised, and not instrumented for undefined behaviour, it takes half of the time.
 if(CMAKE_CXX_FLAGS MATCHES "-fsanitize")
   target_compile_options(kvasir_tests PRIVATE -O0 -fno-sanitize=undefined)

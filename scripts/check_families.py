@@ -26,8 +26,8 @@ EXCEPTIONS = {
     ('src/chat/formats/gemma.cc', 'gemma'): 'how calls of tools are written',
     ('src/chat/formats/mistral.cc', 'mistral'): 'how calls of tools are written',
     ('src/format/llama2c.cc', 'llama'): 'the files of llama2.c are read as the folder of a Llama',
-    ('src/lab/synth_parts.cc', 'llama'): 'the text of a config.json',
-    ('src/lab/synth_parts.cc', 'gpt2'): 'the text of a config.json, and what people ask for',
+    ('src/lab/synth_content.cc', 'llama'): 'the text of a config.json',
+    ('src/lab/synth_content.cc', 'gpt2'): 'the text of a config.json, and what people ask for',
 }
 
 

@@ -1,5 +1,5 @@
-// The grow-on-demand KV store: the heart of the default cache layout, usable alone.
-// Not here: which tokens it holds (a Session knows), how attention walks it (tiles), other layouts.
+// The grow-on-demand KV store: the core of the default cache layout, usable alone. Not here: which tokens it holds
+// (Session), how attention reads it (tiles), other layouts.
 #pragma once
 
 #include <cstddef>
@@ -18,18 +18,18 @@ namespace kvasir {
 ///  - capacity() starts at kInitialCap positions (max_len if smaller), doubles, and never passes max_len.
 ///  - offset(layer, pos) = (layer * capacity() + pos) * batch * kv_dim, in elements, plus b * kv_dim for sequence b.
 ///  - All layers write the same position; the length advances ONCE per forward pass, after the last layer.
-///  - A pointer that k() or v() gave dies at the next growth.
-///  - Rows at and past seq_len() are not live: growth does not carry them. Before writing more than one position, call
+///  - Growth invalidates every pointer that k() and v() returned before.
+///  - Rows at and past seq_len() are not live: growth does not copy them. Before writing more than one position, call
 ///    grow_to() or set_seq_len().
 ///  - clear() sets the length to 0 and keeps the capacity.
-/// Thread safety: growth happens on one thread before the parallel part; concurrent reads and writes of distinct rows
-/// are fine while nothing grows.
+/// Thread safety: grow from one thread only, while no other uses the cache. Between growths, threads may read and write
+/// distinct rows concurrently.
 class KVASIR_API KVCache {
  public:
   static constexpr int kInitialCap = 64;
 
-  /// Requires: every number >= 1. `k_type` and `v_type` are names of catalog::kv_types(). When the system gives no
-  /// memory, or a name is unknown, the capacity is 0 and the first growth reports it.
+  /// Requires: every number >= 1. `k_type` and `v_type` are names of catalog::kv_types(). If memory runs out or a name
+  /// is unknown, the capacity is 0 and the first growth returns the error.
   KVCache(int layers, int kv_heads, int head_dim, int max_len, int batch = 1, std::string_view k_type = "f32",
           std::string_view v_type = "f32");
   ~KVCache();
@@ -47,17 +47,17 @@ class KVASIR_API KVCache {
   const std::string& k_type() const { return k_type_; }
   const std::string& v_type() const { return v_type_; }
 
-  /// The capacity that holds `positions`: kInitialCap doubled until it does, at most max_len.
+  /// The capacity for `positions`: kInitialCap doubled until it suffices, at most max_len.
   static int capacity_for(int positions, int max_len);
 
-  /// Makes room for `need` positions: allocates the wider K and V, copies each layer's live rows to the new stride,
-  /// swaps. Nothing changes on error. Errors: need > max_len (a hard ceiling), no memory.
+  /// Grows to at least `need` positions: allocates larger K and V, copies each layer's live rows to the new stride,
+  /// swaps. On error nothing changes. Errors: too_long, need > max_len; bad_argument, an unknown type; no_room.
   Result<void> grow_to(int need);
-  /// Sets the length, growing ahead of it. Errors: as grow_to; a negative length.
+  /// Sets the length, growing first if needed. Errors: as grow_to(); bad_argument, a negative length.
   Result<void> set_seq_len(int n);
   void clear() { seq_len_ = 0; }
 
-  /// Elements from the start of K (or V) to this row.
+  /// Elements from the start of K (or V) to the row of this layer, position and sequence.
   size_t offset(int layer, int pos, int b = 0) const {
     return ((static_cast<size_t>(layer) * static_cast<size_t>(cap_) + static_cast<size_t>(pos)) *
                 static_cast<size_t>(batch_) +
@@ -65,8 +65,8 @@ class KVASIR_API KVCache {
            static_cast<size_t>(kv_dim());
   }
 
-  /// Row of K / V as f32 (or of the stored type, k<std::byte>). The non-const ones grow to hold `pos` and give null
-  /// when that fails; the const ones never grow. Requires: pos < capacity() for the const ones.
+  /// Row [kv_dim] of K or V, as f32; for other stored types use k<std::byte>. The non-const overloads grow to hold
+  /// `pos` and return null if that fails. The const ones never grow and require pos < capacity().
   template <class T = float>
   T* k(int layer, int pos, int b = 0) {
     return pos < cap_ || grow_to(pos + 1) ? row<T>(k_, k_row_, layer, pos, b) : nullptr;
@@ -87,15 +87,15 @@ class KVASIR_API KVCache {
   /// Bytes of one position's K (V) row of one sequence.
   size_t k_row_bytes() const { return k_row_; }
   size_t v_row_bytes() const { return v_row_; }
-  /// The true resident footprint: layers * capacity * batch * (K row + V row).
+  /// Bytes allocated: layers * capacity * batch * (K row + V row).
   size_t bytes() const;
-  /// The most it has held at any moment, growth's old + new included.
+  /// Largest bytes() at any moment; while growing, old and new memory count together.
   size_t peak_bytes() const { return peak_bytes_; }
-  /// How often it grew, and how many positions that copied (each a row in every layer).
+  /// Number of growths, and of positions that they copied (each a row in every layer).
   int growths() const { return growths_; }
   size_t copied_rows() const { return copied_rows_; }
 
-  /// Memory for a growth, allocated and not yet in place; plan() may fail, apply() cannot.
+  /// Growth in two steps: plan() allocates the memory and may fail, apply() puts it in place and cannot.
   class Growth;
   struct FreeGrowth {
     void operator()(Growth* growth) const;
@@ -124,13 +124,13 @@ class KVASIR_API KVCache {
   int growths_ = 0;
 };
 
-/// What the texts kept under EngineOptions::prefix_ram did so far.
+/// Counters of the prefixes kept under EngineOptions::prefix_ram.
 struct PrefixStats {
-  int64_t queries = 0, hits = 0;  ///< texts asked for; those of which something was there
-  int64_t asked_tokens = 0, reused_tokens = 0;
+  int64_t queries = 0, hits = 0;                ///< lookups; those that found a prefix
+  int64_t asked_tokens = 0, reused_tokens = 0;  ///< in all lookups; found by them
   int64_t evicted_tokens = 0;
-  size_t entries = 0, bytes = 0;  ///< texts now, and their KV; what several share counts once
-  size_t index_bytes = 0;         ///< of their tokens and the tree, within the same limit
+  size_t entries = 0, bytes = 0;  ///< texts kept now, and bytes of their KV; shared blocks count once
+  size_t index_bytes = 0;         ///< bytes of their tokens and the tree; count toward prefix_ram too
 };
 
 }  // namespace kvasir

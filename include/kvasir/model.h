@@ -1,4 +1,4 @@
-// A model as opened from disk: its numbers, tokenizer, sampling defaults and fingerprint. Running it is in engine.h.
+// A model opened from disk: its dimensions, tokenizer, sampling defaults and fingerprint. Running it is in engine.h.
 #pragma once
 
 #include <cstdint>
@@ -19,58 +19,60 @@ namespace kvasir {
 struct ModelOptions {
   WeightsMode weights = WeightsMode::automatic;
   std::string tokenizer;       ///< a tokenizer file; empty: the one inside or beside the model
-  bool with_tokenizer = true;  ///< false: only token ids are needed
-  /// Bytes that the process may hold in all: weights, KV, activations, tokenizer, code; 0: no limit. What would not fit
-  /// is refused before it is allocated.
+  bool with_tokenizer = true;  ///< false: load none, for callers that use only token ids
+  /// Budget of the whole process in bytes: weights, KV, activations, tokenizer, code; 0: no limit. A call that would
+  /// exceed it fails (no_room) before it allocates.
   size_t ram = 0;
-  /// Bytes that the KV of all sessions may hold; 0: no limit but `ram`.
+  /// Budget of the KV of all sessions in bytes; 0: no limit except `ram`.
   size_t kv_ram = 0;
 };
 
-/// A model's numbers. Bytes of weights are exact.
+/// A model's dimensions and sizes. `hidden`, `ffn` and `head_dim` count channels, `max_ctx` positions.
 struct ModelInfo {
   std::string name, path, family, weight_type;
   int layers = 0, hidden = 0, heads = 0, kv_heads = 0, head_dim = 0, ffn = 0, vocab = 0, max_ctx = 0;
   int64_t parameters = 0;
-  size_t weights_bytes = 0;
-  size_t tokenizer_bytes = 0;  ///< heap that building it took, as malloc counts it; 0: not known, or no tokenizer
+  size_t weights_bytes = 0;    ///< exact
+  size_t tokenizer_bytes = 0;  ///< heap that it uses, as malloc counts it; 0: unknown, or no tokenizer
   WeightsMode weights_mode = WeightsMode::resident;  ///< never `automatic`
-  /// Elements of the layers' matrices: multiplications of a prompt's token, its attention and the vocabulary head
-  /// apart.
+  /// Elements of all layer matrices (with experts: of those that one token uses). This is the number of multiplications
+  /// per prompt token, attention and vocabulary head not counted.
   int64_t layer_weights = 0;
-  bool takes_window = false;  ///< SessionOptions::window and its sinks are possible: RoPE, no window of the model's own
+  bool takes_window = false;  ///< supports SessionOptions::window: uses RoPE and has no window of its own
   std::optional<int> bos;
-  /// Ids that end a text: the file's own, then, where it names none for a turn of a chat, the tokens whose texts say
-  /// that they end one.
+  /// Ids that end a text: those that the model's files name and, unless the files name the end of a chat turn too,
+  /// Tokenizer::end_of_turn().
   std::vector<int> eos;
-  std::vector<Ignored> ignored;  ///< what its files hold and Kvasir does not use
+  std::vector<Ignored> ignored;  ///< parts of the model's files that Kvasir does not use
 };
 
+/// An opened model. Immutable; every method may be called from many threads at once.
 class KVASIR_API Model {
  public:
-  /// Opens a Hugging Face folder, a .gguf (any part of a split one), a llama2.c .bin, or a model that ships with
-  /// Kvasir, by name ("tales"). Errors: a missing or hostile file, an architecture or type that is not supported; the
-  /// message names it.
+  /// Opens a Hugging Face folder, a .gguf file (any part of a split one), a llama2.c .bin, or a model by name as
+  /// find_model() resolves it ("tales"). Errors: not_found; damaged, a file that contradicts itself or its format;
+  /// unsupported, an architecture or type that the message names; no_room, a budget too small.
   static Result<std::shared_ptr<const Model>> open(const std::string& name_or_path, const ModelOptions& options = {});
   ~Model();
 
   const ModelInfo& info() const;
-  /// Null when the model came without one; then only token ids work.
+  /// Null if the model has none or ModelOptions::with_tokenizer was false; then only token ids work.
   const std::shared_ptr<const Tokenizer>& tokenizer() const;
-  /// From generation_config.json where there is one.
+  /// From generation_config.json or a GGUF file's general.sampling keys; fields that neither sets keep their defaults.
   const SamplingParams& sampling_defaults() const;
-  /// XXH3-128 of config and weights, 32 hex digits. Reads all weights the first time; remembered in
-  /// $XDG_CACHE_HOME/kvasir or ~/.cache/kvasir for files that cannot have changed since (docs/models.md). Errors:
-  /// weights that are not in memory have changed on the disk since the model was opened.
+  /// XXH3-128 of config and weights, 32 hex digits. The first call reads all weights; later calls and processes take it
+  /// from $XDG_CACHE_HOME/kvasir or ~/.cache/kvasir, for files that cannot have changed since (docs/models.md). Errors:
+  /// damaged, weights that are not in memory have changed on disk since the model was opened; io.
   Result<std::string> fingerprint() const;
 
-  /// Errors: an id that the weights have no row for, with its text where the tokenizer has one. `where`: for the error.
+  /// Checks that the weights have a row for every id. Errors: bad_argument with the id, and its text if the tokenizer
+  /// has one. `where` becomes Error::where.
   Result<void> check_ids(std::span<const int> ids, const std::string& where) const;
 
-  /// The files that hold its weights.
+  /// Paths of the files that contain the weights.
   const std::vector<std::string>& files() const;
 
-  struct Impl;  ///< the library's own
+  struct Impl;  ///< internal to the library
   explicit Model(std::unique_ptr<Impl> impl);
   const Impl& impl() const { return *impl_; }
 
@@ -78,12 +80,14 @@ class KVASIR_API Model {
   std::unique_ptr<Impl> impl_;
 };
 
-/// The tokenizer alone, of a model (by path or name) or of a tokenizer file: tokenizer.json, tokenizer.model, .gguf.
+/// Opens only the tokenizer of a model (by path or name), or a tokenizer file: tokenizer.json, tokenizer.model, .gguf.
+/// Errors: as Model::open(); not_found, a model without a tokenizer.
 KVASIR_API Result<std::shared_ptr<const Tokenizer>> open_tokenizer(const std::string& name_or_path);
 
-/// The path of a model given by path or by name. Names are looked for in $KVASIR_MODELS, beside the program
-/// (models, ../models) and in ../share/kvasir/models. OWNER/NAME, also with :TYPE or :FILE, is a model of the hub that
-/// lies in its cache on this machine ($HF_HUB_CACHE, $HF_HOME, $XDG_CACHE_HOME or ~/.cache); nothing is fetched.
+/// Resolves a path or a name to the path of a model. Names are looked up in $KVASIR_MODELS, then beside the program
+/// (models, ../models) and in ../share/kvasir/models. OWNER/NAME, optionally with :TYPE or :FILE, is a model in the
+/// local cache of the Hugging Face hub ($HF_HUB_CACHE, $HF_HOME, $XDG_CACHE_HOME or ~/.cache); nothing is downloaded.
+/// Errors: not_found.
 KVASIR_API Result<std::string> find_model(const std::string& name_or_path);
 
 }  // namespace kvasir

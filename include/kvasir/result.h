@@ -1,4 +1,4 @@
-// Errors as values: what went wrong, where, and what to try. The library never prints, exits or aborts on input.
+// Errors as values: what went wrong, where, and what to try. The library never prints, exits or aborts on bad input.
 #pragma once
 
 #include <string>
@@ -11,27 +11,27 @@
 
 namespace kvasir {
 
-/// One refused request. Every text is a clause without a final period; `where` and `hint` may be empty. Callers decide
-/// by the kind, never by the text.
+/// Why a call failed. Every text is a clause without a final period; `where` and `hint` may be empty. Callers decide by
+/// the kind, never by the text.
 struct Error {
   enum Kind {
     bad_argument,  ///< a parameter out of range, an unknown name, a call that the object's state forbids
     too_long,      ///< a prompt or text that does not fit the context
-    no_room,       ///< memory, or a budget of it, is used up: the same call may succeed later
-    not_found,     ///< a file or model that is not there
-    unsupported,   ///< the input is valid and Kvasir cannot do it (an architecture, a weight type)
+    no_room,       ///< memory or a memory budget is exhausted: the same call may succeed later
+    not_found,     ///< a file or model does not exist
+    unsupported,   ///< valid input that Kvasir cannot handle (an architecture, a weight type)
     damaged,       ///< a file that contradicts itself or its format
     io,            ///< the operating system refused or failed
     not_finite,    ///< a logit is NaN or infinite
     busy,          ///< a queue is full: the same call may succeed later
-    closing,       ///< nothing more is taken
-    timed_out,     ///< a request's time is over
-    internal,      ///< a defect of Kvasir
+    closing,       ///< a scheduler that drains accepts no new requests and fails those that outlast the drain
+    timed_out,     ///< a request exceeded its time limit
+    internal,      ///< a bug in Kvasir
   };
   Kind kind = internal;
   std::string what;  ///< what is wrong, with the numbers
   /// The file, tensor or key; or the parameter as the API spells it, "SessionOptions::ctx". Hints name parameters in
-  /// the same spelling, so that a front end can put its own names in their place.
+  /// the same spelling, so that a front end can substitute its own names.
   std::string where;
   std::string hint;  ///< what to try
 
@@ -46,7 +46,7 @@ struct Error {
 template <class T>
 using Result = tl::expected<T, Error>;
 
-/// The name of a kind, as the enum spells it.
+/// The name of a kind, as the enum spells it: "no_room".
 KVASIR_API std::string_view kind_name(Error::Kind kind);
 
 /// Usage: `return fail(Error::damaged, "header of 9 bytes is past the end", path, "download the file again");`
@@ -56,7 +56,7 @@ inline tl::unexpected<Error> fail(Error::Kind kind, std::string what, std::strin
 
 }  // namespace kvasir
 
-// Evaluates a Result; on error returns it from the enclosing function, else binds the value.
+// Evaluates a Result; on error returns the error from the enclosing function, else binds the value to `decl`.
 #define KVASIR_CONCAT_INNER(a, b) a##b
 #define KVASIR_CONCAT(a, b) KVASIR_CONCAT_INNER(a, b)
 #define KVASIR_TRY(decl, expr) KVASIR_TRY_IMPL(KVASIR_CONCAT(kvasir_try_, __LINE__), decl, expr)

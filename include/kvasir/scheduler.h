@@ -1,5 +1,5 @@
-// Many requests over one engine: a scheduler decides at every pass whose tokens are computed. Each answer is, bit for
-// bit, what its request gives alone. HTTP is not known here. docs/scheduling.md has the rules.
+// Many requests over one engine: before every pass a scheduler decides whose tokens are computed. Each answer is bit
+// for bit what its request gives alone. HTTP is not here. docs/scheduling.md has the rules.
 #pragma once
 
 #include <cstdint>
@@ -17,102 +17,102 @@ namespace kvasir {
 
 using RequestId = uint64_t;
 
-/// A prompt, and what is wanted of it.
+/// A prompt, and what to compute for it.
 struct Request {
   std::vector<int> prompt;
-  /// on_event, whole_text and rss are not looked at.
+  /// on_event, whole_text and rss are ignored.
   GenerateOptions options = {};
-  int choices = 1;  ///< continuations; choice i is what sampling with choice i gives alone
-  /// Ids of each choice that were generated before, by any server: the choice goes on after them as if it had not been
+  int choices = 1;  ///< number of continuations, 1..1024; choice i is what sampling with choice i gives alone
+  /// [choices]: ids that were generated before, by any server; each choice continues after them as if it had not been
   /// interrupted. Empty: none.
   std::vector<std::vector<int>> resume = {};
-  std::optional<Pooling> pooling = {};  ///< an embedding is wanted instead of text
-  std::string owner = {};               ///< owners share the passes by weight
-  double weight = 1;                    ///< of the owner
-  int priority = 0;                     ///< within the owner: larger goes first
-  double timeout_s = 0;                 ///< from submit(); 0: none
-  bool reuse = true;                    ///< of kept texts; what is computed is kept too
-  std::string salt = {};                ///< texts of one salt are not reused with another
+  std::optional<Pooling> pooling = {};  ///< compute an embedding instead of text
+  std::string owner = {};               ///< user or tenant; owners share the engine's time by weight
+  double weight = 1;                    ///< weight of the owner, > 0
+  int priority = 0;                     ///< order within the owner: larger goes first
+  double timeout_s = 0;                 ///< seconds from submit() until the request fails (timed_out); 0: none
+  bool reuse = true;                    ///< reuse prefixes of kept texts, and keep what is computed
+  std::string salt = {};                ///< kept texts are reused only with the same salt
 };
 
-/// The prompt has its memory, and `reused` of its tokens are not computed again.
+/// The request has memory, and the first `reused` tokens of its prompt are not computed again.
 struct Admitted {
   int reused = 0;
-  /// The ids that follow them in the kept text, at most 16; of several such texts, the one used last (Reuse::kept_ids).
+  /// The ids that follow the reused tokens in the kept text, at most 16 (Reuse::kept_ids).
   std::vector<int> kept_ids = {};
 };
 
 /// The end of a choice, or of a request with Request::pooling.
 struct Finished {
-  Generation generation = {};  ///< of statistics, those of the cache only
-  std::vector<float> embedding = {};
-  int computed = 0, recomputed = 0;  ///< prompt tokens; all tokens, after preemptions
-  int preemptions = 0;
-  double queued_s = 0, first_token_s = 0, total_s = 0;  ///< from submit()
+  Generation generation = {};         ///< with the statistics of the cache and the times only
+  std::vector<float> embedding = {};  ///< [hidden] with Request::pooling, else empty
+  int computed = 0, recomputed = 0;   ///< prompt tokens computed; all tokens computed again after preemptions
+  int preemptions = 0;                ///< number of times that the sequence gave up its memory
+  double queued_s = 0, first_token_s = 0, total_s = 0;  ///< seconds from submit() to admission, first token, end
 };
 
-/// News of one choice.
+/// An event of one choice: admission (once per request), new tokens, and at the end Finished or Error.
 struct RequestEvent {
   RequestId request = 0;
   int choice = 0;
   std::variant<Admitted, Event, Finished, Error> news;
 };
-/// All events of a pass at once, in the scheduler's thread.
+/// Called after a pass with all its events, in the thread that runs the scheduler.
 using OnRequestEvents = std::function<void(std::span<RequestEvent> events)>;
 
 struct SchedulerOptions {
-  /// Layout, KV types, window. `ctx`: the most positions of a request; 0: the model's limit, or what the budget has
-  /// room for. `salt` is the request's.
+  /// Layout, KV types and window of every sequence. `ctx`: context length of a request; 0: the model's limit, or as
+  /// many positions as the budget has room for. `salt` comes from the request.
   SessionOptions session = {.layout = "paged"};
-  int max_sequences = 64;              ///< in one pass, at most Engine::pass_tokens()
-  double step_ms = 100;                ///< the time that a pass should take while somebody decodes; 0: no limit
-  int max_queue = 256;                 ///< requests that wait; more are refused
-  int64_t max_queue_tokens = 1 << 20;  ///< prompt tokens of those
-  /// A small model of the same vocabulary that guesses how texts go on, while few sequences decode. All guesses are
-  /// checked in the pass of the large model, so the answers and receipts are those without. Null: none.
+  int max_sequences = 64;              ///< most sequences in one pass, at most Engine::pass_tokens()
+  double step_ms = 100;                ///< target time of a pass, in ms, while any sequence decodes; 0: no limit
+  int max_queue = 256;                 ///< most requests that wait; more are refused (busy)
+  int64_t max_queue_tokens = 1 << 20;  ///< most prompt tokens of waiting requests
+  /// A small model with the same vocabulary that drafts tokens while few sequences decode (speculative decoding). The
+  /// large model checks all drafted tokens in its pass, so answers and receipts equal those without. Null: none.
   std::shared_ptr<const Model> draft = {};
-  int draft_tokens = 4;                ///< guessed in a pass
-  std::function<double()> clock = {};  ///< seconds; a test's own
+  int draft_tokens = 4;                ///< most tokens drafted per sequence and pass
+  std::function<double()> clock = {};  ///< returns seconds, for tests; null: the system's
 };
 
-/// Counters since the scheduler was made, and the state now. For requests that have finished, reused + computed are all
-/// their prompt tokens.
+/// Counters since create(), and the current state. For finished requests, reused + computed equals their prompt tokens.
 struct SchedulerStats {
-  int running = 0;                                                 ///< sequences with memory
-  int waiting = 0;                                                 ///< sequences without
+  int running = 0;                                                 ///< sequences that hold memory
+  int waiting = 0;                                                 ///< sequences that wait for memory
   int64_t submitted = 0, finished = 0, failed = 0, cancelled = 0;  ///< requests
   int64_t reused = 0, computed = 0;                                ///< prompt tokens, each counted once
-  int64_t recomputed = 0, generated = 0;                           ///< tokens; computed again after a preemption
-  int64_t guessed = 0, accepted = 0;
-  int64_t preemptions = 0, passes = 0, pass_tokens = 0;
-  double pass_s = 0, predicted_s = 0;  ///< sums over passes that were predicted
-  size_t kv_used = 0;                  ///< bytes of the blocks of KV that sequences and kept texts hold
-  size_t kv_capacity = 0;              ///< bytes that they may hold in all; SIZE_MAX: there is no budget
+  int64_t recomputed = 0, generated = 0;                 ///< tokens computed again after preemptions; tokens generated
+  int64_t guessed = 0, accepted = 0;                     ///< tokens drafted, and accepted, by finished requests
+  int64_t preemptions = 0, passes = 0, pass_tokens = 0;  ///< pass_tokens: computed, over all passes
+  double pass_s = 0, predicted_s = 0;                    ///< seconds, summed over passes whose time was predicted
+  size_t kv_used = 0;                                    ///< bytes of KV blocks that sequences and kept texts hold
+  size_t kv_capacity = 0;                                ///< bytes that they may hold in all; SIZE_MAX: no budget
 };
 
-/// submit(), cancel(), drain() and stats() are for any thread; the rest is for the one that runs the engine, which
-/// nobody else uses meanwhile.
+/// Any thread may call submit(), cancel(), drain(), stats() and ctx(). One thread calls the rest; until the scheduler
+/// is gone it alone uses the engine.
 class KVASIR_API Scheduler {
  public:
-  /// Requires: the engine outlives it. Errors: those of Engine::open_session(); an option out of range.
+  /// Requires: the engine outlives the scheduler. Errors: bad_argument, an option out of range or a draft model with
+  /// another vocabulary; those of Engine::open_session().
   static Result<std::unique_ptr<Scheduler>> create(Engine& engine, SchedulerOptions options = {});
   ~Scheduler();
 
-  /// Errors: an option out of range; a prompt and max_tokens that never fit (bad_argument, too_long); a full queue
-  /// (busy); a scheduler that drains (closing).
+  /// Queues a request and returns its id. Errors: bad_argument, an option out of range or an unknown id; too_long, a
+  /// prompt and max_tokens that can never fit; busy, the queue is full; closing, the scheduler drains.
   Result<RequestId> submit(Request request);
-  /// Ends a request, or one choice of it, at the next pass: its last event is Finished with StopReason::cancelled. An
-  /// id that is not known, or not any more, is ignored.
+  /// Ends a request, or one choice of it, before the next pass: its last event is Finished with StopReason::cancelled.
+  /// An unknown id, or one that has ended, is ignored.
   void cancel(RequestId id, std::optional<int> choice = {});
-  /// From now on nothing is taken; what has not finished when `timeout_s` are over fails (closing).
+  /// Refuses new requests from now on; those that have not finished after `timeout_s` seconds fail (closing).
   void drain(double timeout_s);
   SchedulerStats stats() const;
-  /// The most positions of a request.
+  /// Context length of a request, in positions.
   int ctx() const;
 
-  /// One pass, if there is anything to compute. False: nothing is left to do now.
+  /// Runs one pass, if there is anything to compute. Returns false if there was not and no request is left.
   bool run_once(const OnRequestEvents& on_events);
-  /// Passes until drain() has ended; sleeps while there is nothing to do.
+  /// Runs passes until drain() is complete; sleeps while there is nothing to do.
   void run(const OnRequestEvents& on_events);
 
  private:

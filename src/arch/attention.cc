@@ -1,13 +1,13 @@
-// The attention block: rows go to the caches, then the queries are cut into units for the threads. Where a unit ends
-// can change no bit: tiles are computed each alone and merged in order (docs/numerics.md).
+// The attention block: writes K and V rows to the caches, then divides the queries into work units for the threads. The
+// division changes no bit of the result: each tile is computed alone, and tiles are merged in order (docs/numerics.md).
 #include <algorithm>
 #include <atomic>
 #include <deque>
 #include <vector>
 
 #include "arch/blocks.h"
-#include "arch/first_tile.h"
 #include "arch/shared_tiles.h"
+#include "arch/sink_tile.h"
 #include "math/hadamard.h"
 
 namespace kvasir {
@@ -15,20 +15,20 @@ namespace {
 
 constexpr int kTokensPerUnit = 16;  // enough to reuse a tile's rows, small enough to share evenly
 static_assert(kTokensPerUnit <= kMaxAttendTokens);
-constexpr int kSplitTiles = 4;      // a history of so many tiles is worth cutting
+constexpr int kSplitTiles = 4;      // a history of this many tiles is worth splitting over threads
 constexpr int kUnitsPerThread = 4;  // enough to share evenly
 
-// The most tiles of an item that a single token sees some of.
+// Upper bound of the tiles that one token of this item attends to.
 int tiles_of(const BatchItem& item) {
   const int end = item.first + static_cast<int>(item.tokens.size());
   const int held = (end + kTilePositions - 1) / kTilePositions;
   return std::min(held, item.cache->shape().most_seen() / kTilePositions + 2);
 }
 
-// Whether each query sees the first tile in its own way.
+// Whether the first tile looks different to each query, since sinks are rotated for each.
 bool sinks_move(const BatchItem& item) { return item.cache->shape().sinks > 0; }
 
-// Whether the history of an item is cut: where its KV heads alone would leave threads without work.
+// Whether the item's history is split over threads. It is if the KV heads alone would leave threads without work.
 bool is_split(const ModelConfig& c, std::span<const BatchItem> items, int threads, const BatchItem& item) {
   return threads > 1 && item.tokens.size() == 1 && tiles_of(item) >= kSplitTiles && !sinks_move(item) &&
          static_cast<int>(items.size()) * c.kv_heads < kUnitsPerThread * threads;
@@ -36,18 +36,18 @@ bool is_split(const ModelConfig& c, std::span<const BatchItem> items, int thread
 
 /// One token whose history is computed tile by tile.
 struct Split {
-  std::vector<Tile> tiles;    // that it sees some of
-  Rows states;                // [tiles * heads][2 + head_dim]; scores for nothing are one tile more, the first
-  std::atomic<int> units{0};  // not yet done
+  std::vector<Tile> tiles;    // those that the token attends to
+  Rows states;                // [tiles * heads, 2 + head_dim]; null scores are one more tile, the first
+  std::atomic<int> units{0};  // not yet finished
 };
 
-/// The work of one thread at a time: some tokens of one KV head; some tiles of a split token; or one KV head of all
-/// tokens of some items that share tiles.
+/// One thread's piece of work: some tokens for one KV head; or some tiles of a split token; or all tokens of some items
+/// that share tiles, for one KV head.
 struct Unit {
   size_t item;
   int first, count;
-  int kv_head;      // not of a split token
-  int shared = -1;  // of shares_; then `first` and `count` are of its items
+  int kv_head;      // unused for a split token
+  int shared = -1;  // index into shares_, or -1; if set, `first` and `count` select from its items
 };
 
 class Attention {
@@ -87,7 +87,7 @@ class Attention {
   }
 
  private:
-  // Those that some token of the item sees rows of.
+  // The tiles of which at least one token of the item attends to a row.
   std::vector<Tile> seen_tiles(const BatchItem& item) const {
     const int end = item.first + static_cast<int>(item.tokens.size());
     const CacheShape& shape = item.cache->shape();
@@ -103,13 +103,13 @@ class Attention {
     return kvasir::is_split(pass_.config(), pass_.items(), pass_.compute().threads(), pass_.items()[i]);
   }
 
-  // Whether all tokens of the item can be attended at once, with those of others.
+  // Whether all tokens of the item can be attended in one unit, together with those of other items.
   bool may_share(size_t i) const {
     const BatchItem& item = pass_.items()[i];
     return item.tokens.size() <= kTokensPerUnit && !is_split(i) && !sinks_move(item);
   }
 
-  // Units of items that share tiles, before all others: they are the longest. Returns which items these are.
+  // Plans the items that share tiles, first because their units are the longest. Returns which items these are.
   std::vector<bool> plan_shared() {
     std::vector<bool> shares(tiles_.size());
     if (tiles_.size() < 2) return shares;
@@ -124,7 +124,7 @@ class Attention {
     return shares;
   }
 
-  // As many tokens a unit as reuse a tile's rows well, and units that the threads can share evenly.
+  // Units with enough tokens to reuse a tile's rows well, in a number that the threads can share evenly.
   void cut_shared(int g) {
     const std::vector<size_t>& items = shares_[static_cast<size_t>(g)].items;
     const int threads = pass_.compute().threads(), heads = pass_.config().kv_heads;
@@ -201,7 +201,7 @@ class Attention {
     pass_.kernels().attend(args);
   }
 
-  // The tiles that all have, then each item's own.
+  // First the tiles that all items share, then each item's own.
   void attend_shared(const Unit& unit, int worker) const {
     const ModelConfig& c = pass_.config();
     const SharedTiles& shared = shares_[static_cast<size_t>(unit.shared)];
@@ -233,7 +233,7 @@ class Attention {
     }
   }
 
-  // One token after the other.
+  // One token at a time: each sees another first tile.
   void attend_after_sinks(const Unit& unit, int worker) const {
     const int64_t d = pass_.config().head_dim;
     for (int t = unit.first; t < unit.first + unit.count; ++t) {
@@ -250,7 +250,7 @@ class Attention {
     }
   }
 
-  // All heads of a tile while its rows are near; who finishes the last unit merges them.
+  // Computes all heads of a tile while its rows are in the CPU's cache. The thread that finishes the last unit merges.
   void attend_tiles(const Unit& unit, int worker) {
     const ModelConfig& c = pass_.config();
     Split& split = splits_[unit.item];
@@ -267,16 +267,16 @@ class Attention {
                                  out_.row(pass_.first_row(unit.item))});
   }
 
-  // Tiles of scores for nothing.
+  // Number of tiles of null scores.
   int nulls() const { return null_scores_ != nullptr ? 1 : 0; }
 
   Pass& pass_;
   const int layer_;
   const float* const null_scores_;  // [heads], or null
   const Rows q_, out_;
-  std::vector<std::vector<Tile>> tiles_;  // of each item
+  std::vector<std::vector<Tile>> tiles_;  // [items]
   std::vector<SharedTiles> shares_;
-  std::deque<Split> splits_;  // of each item; without tiles where it is not split
+  std::deque<Split> splits_;  // [items]; without tiles if the item is not split
   std::vector<Unit> units_;
 };
 

@@ -1,4 +1,4 @@
-// Sequences that share blocks of K and V in one pass: the bits of each are those that it has alone.
+// Sequences that share KV blocks in one pass: each has the same bits as when it runs alone.
 #include <gtest/gtest.h>
 
 #include "arch/network.h"
@@ -19,7 +19,8 @@ std::unique_ptr<Network> network_of(const tiny::Model& model) {
   return std::move(*Network::load(family, std::move(*family.parse_config(view)), dir, WeightsMode::resident, "a test"));
 }
 
-/// A sequence of the batch: what it has from `parent` (-1: the common text), tokens of its own, tokens of the pass.
+/// A sequence of the batch: `shared` positions adopted from `parent` (-1: the common sequence), then `own` tokens of
+/// its own, then `tokens` tokens in the pass.
 struct Sequence {
   int parent, shared, own, tokens;
 };
@@ -42,7 +43,7 @@ class SharedBlocks {
     run({{common_.get(), 0, text_, kTextTokens}});
   }
 
-  /// The logits of a pass over all sequences at once, or one after the other.
+  /// The logits of one pass over all sequences together, or of one pass per sequence.
   std::vector<float> logits(const std::vector<Sequence>& sequences, bool together) {
     std::vector<std::unique_ptr<Layout>> caches;
     std::vector<std::vector<int>> tokens;
@@ -88,7 +89,8 @@ class SharedBlocks {
   std::unique_ptr<Layout> common_;
 };
 
-// From common texts of whole tiles, one that ends in mid-tile, and none; forks of a fork; tokens across a tile's edge.
+// Prefixes of whole tiles, prefixes that end inside a tile, and empty ones; forks of a fork; tokens across a tile's
+// edge.
 std::vector<std::vector<Sequence>> batches() {
   return {{{-1, 128, 0, 1}, {-1, 128, 5, 1}, {-1, 128, 0, 1}, {-1, 128, 9, 1}, {-1, 128, 1, 1}},
           {{-1, 64, 3, 1}, {-1, 128, 20, 1}, {-1, 70, 60, 2}, {-1, 150, 0, 3}, {-1, 0, 70, 1}, {-1, 100, 26, 4}},

@@ -1,12 +1,12 @@
-// The blocks that layers are written with, named as in the papers. Each takes rows of activations and returns rows of
-// the pass's workspace (good until the layer ends), splits its work over the threads, and sums in the order of
-// docs/numerics.md.
+// The blocks that a family's layer is built from, named as in the papers. Each takes rows of activations and returns
+// rows in the pass's workspace, valid until the layer ends. Each splits its work over the threads and sums in the order
+// that docs/numerics.md fixes.
 #pragma once
 
 #include <array>
 #include <initializer_list>
 
-#include "arch/pass.h"
+#include "arch/forward_pass.h"
 
 namespace kvasir {
 
@@ -15,17 +15,17 @@ struct Linear {
   const float* bias = nullptr;
 };
 
-/// x / sqrt(mean(x^2) + eps) * gain (arXiv:1910.07467).
+/// RMSNorm: x / sqrt(mean(x^2) + eps) * gain (arXiv:1910.07467). x, y [tokens, cols], gain [cols].
 Rows rms_norm(Pass& pass, const Rows& x, const float* gain);
-/// The same for each of so many equal parts of every row by itself, in place. gain [x.cols / parts].
+/// RMSNorm in place of each of the `parts` equal parts of every row, for example its heads. gain [x.cols / parts].
 void norm_parts(Pass& pass, const Rows& x, int parts, const float* gain);
-/// (x - mean) / sqrt(var + eps) * gain + bias (arXiv:1607.06450); a null bias is 0.
+/// LayerNorm: (x - mean) / sqrt(var + eps) * gain + bias (arXiv:1607.06450). A null bias counts as 0.
 Rows layer_norm(Pass& pass, const Rows& x, const float* gain, const float* bias);
 
-/// W x + b.
+/// y = W x + b. x [tokens, W.cols], y [tokens, W.rows].
 Rows linear(Pass& pass, const Rows& x, const Linear& f);
 void linear_into(Pass& pass, const Rows& x, std::span<const Linear> fs, std::span<Rows> ys);
-/// Several products of the same x in one fork.
+/// Several products of the same x, computed in one parallel section.
 template <size_t N>
 std::array<Rows, N> linears(Pass& pass, const Rows& x, const std::array<Linear, N>& fs) {
   std::array<Rows, N> ys;
@@ -33,21 +33,22 @@ std::array<Rows, N> linears(Pass& pass, const Rows& x, const std::array<Linear, 
   return ys;
 }
 
-/// Rotates every head of every row of queries and keys by its position (arXiv:2104.09864), in place, as the layer asks
-/// for; then queries take their temperature, where the model has one. Keys whose place moves, the sinks of a window
-/// (arXiv:2309.17453), are left for attend() to rotate.
+/// Rotates every head of q and k by its token's position (arXiv:2104.09864), in place, with the layer's kind of RoPE.
+/// Then multiplies q by its temperature, if the model has one. The keys of a window's sinks (arXiv:2309.17453) stay
+/// unrotated: their position changes with the window, so attend() rotates them.
 void rope(Pass& pass, int layer, const Rows& q, const Rows& k);
 
-/// Stores k and v at their positions in each sequence's cache, then attends: row t of the result is
-/// softmax(q k^T / sqrt(head_dim)) v over the positions of its own sequence up to position(t) that the layer's window
-/// leaves (arXiv:1706.03762, with GQA as in arXiv:2305.13245), scaled and capped as the config says. `null_scores`, of
-/// each head, take part in the softmax and have no v; null: there are none. Where the cache's type asks for it, heads
-/// of q, k and v are rotated first, in place, and the result is rotated back (math/hadamard.h).
+/// Stores k and v at their positions in each sequence's cache, then attends. Row t of the result is softmax(q k^T /
+/// sqrt(head_dim)) v over the positions of its own sequence up to position(t) that the layer's window shows
+/// (arXiv:1706.03762, with GQA as in arXiv:2305.13245), scaled and capped as the config asks. `null_scores` [heads]
+/// holds one extra score per head that takes part in the softmax and has no v; null if the model has none. If the
+/// cache's KV type asks for it, heads of q, k and v are rotated first, in place, and the result is rotated back
+/// (math/hadamard.h).
 Rows attend(Pass& pass, int layer, const Rows& q, const Rows& k, const Rows& v, const float* null_scores = nullptr);
-/// What attend() takes of the workspace besides its result.
+/// Floats of workspace that attend() takes besides its result.
 int64_t attend_state_floats(const ModelConfig& c, std::span<const BatchItem> items, int threads);
 
-/// f(gate) * up, in place of gate (arXiv:2002.05202); f is the config's activation.
+/// f(gate) * up, written over gate (arXiv:2002.05202); f is the config's activation.
 Rows glu(Pass& pass, const Rows& gate, const Rows& up);
 /// f(x), in place.
 Rows activate(Pass& pass, Activation f, const Rows& x);

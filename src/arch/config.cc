@@ -1,4 +1,4 @@
-// Checks and parsing that families share; RoPE is read in rope_config.cc.
+// Checks and parsing that families share, except RoPE (rope_config.cc).
 #include "arch/config.h"
 
 #include <algorithm>
@@ -40,7 +40,7 @@ std::string canonical_rope(const RopeConfig& rope, int head_dim) {
   return text + '\n';
 }
 
-// Numbers that most models leave as they are: a line for each that is another.
+// Numbers that most models leave at the usual value: one line for each that differs.
 std::string canonical_rest(const ModelConfig& c) {
   std::string text;
   const auto number = [&text](std::string_view name, float x, float usual) {
@@ -98,7 +98,7 @@ Result<void> check_config(const ModelConfig& c, const std::string& where) {
 
 namespace {
 
-// transformers refuses these models: the number has a default, and null is none.
+// transformers refuses these models too: null does not mean the default.
 Result<void> refuse_nulls(const ConfigView& view, std::initializer_list<std::string_view> keys) {
   for (std::string_view key : keys)
     if (view.is_null(key))
@@ -106,7 +106,7 @@ Result<void> refuse_nulls(const ConfigView& view, std::initializer_list<std::str
   return {};
 }
 
-// Null means "as many as query heads", where a key that is absent means the model type's own default.
+// Null means "as many as query heads"; an absent key means the model type's own default.
 int default_kv_heads(const ConfigView& view, const DecoderDefaults& defaults, int heads) {
   return defaults.kv_heads == 0 || view.is_null("num_key_value_heads") ? heads : defaults.kv_heads;
 }
@@ -171,7 +171,7 @@ Result<ModelConfig> parse_decoder_config(const ConfigView& view, std::string_vie
 
 namespace {
 
-// Which layers a configuration says to have a window; empty where it says nothing.
+// Which layers have a window according to the configuration; empty if it does not say.
 Result<std::vector<bool>> sliding_layers(const ConfigView& view, int layers) {
   KVASIR_TRY(const auto types, view.get_strings_or_empty("layer_types"));
   KVASIR_TRY(const auto pattern, view.get_ints_or_empty(kGgufWindowPattern));
@@ -184,7 +184,8 @@ Result<std::vector<bool>> sliding_layers(const ConfigView& view, int layers) {
   }
   if (types.empty()) slides.assign(pattern.begin(), pattern.end());
   if (!slides.empty() && slides.size() != static_cast<size_t>(layers))
-    return fail(Error::damaged, fmt::format("attention of {} layers is described, there are {}", slides.size(), layers),
+    return fail(Error::damaged,
+                fmt::format("the attention of {} layers is described, the model has {}", slides.size(), layers),
                 view.where());
   return slides;
 }
@@ -209,7 +210,7 @@ Result<std::vector<int>> windows_from(const ConfigView& view, int layers, int64_
 
 Result<std::vector<int>> windows_by_layer(const ConfigView& view, int layers, int64_t window, int64_t first) {
   if (view.has(kGgufWindowStep))
-    return fail(Error::unsupported, "\"attention.sliding_window_pattern\" is no list of layers", view.where());
+    return fail(Error::unsupported, "\"attention.sliding_window_pattern\" is not a list of layers", view.where());
   return windows_from(view, layers, window, first);
 }
 
@@ -232,11 +233,11 @@ void set_windows(std::vector<int> windows, ModelConfig* c) {
 
 Result<std::vector<int>> parse_switched_windows(const ConfigView& view, int layers) {
   KVASIR_TRY(const bool used, view.get_bool_or("use_sliding_window", false));
-  const bool none = !used || view.is_null("sliding_window");  // null is no window, absent the default of 4096
+  const bool none = !used || view.is_null("sliding_window");  // null means no window; absent means the default, 4096
   KVASIR_TRY(const int64_t window, none ? Result<int64_t>(0) : view.get_int_or("sliding_window", 4096, 1, 1 << 28));
   if (none) return windows_by_layer(view, layers, 0);
   if (view.has("layer_types")) return windows_by_layer(view, layers, window);
-  KVASIR_TRY(const int64_t first, view.get_int_or("max_window_layers", 28, 0, 1 << 28));  // the default again
+  KVASIR_TRY(const int64_t first, view.get_int_or("max_window_layers", 28, 0, 1 << 28));  // transformers' default
   return windows_by_layer(view, layers, window, first);
 }
 
@@ -244,7 +245,7 @@ Result<void> parse_special_ids(const ConfigView& view, ModelConfig* config) {
   constexpr int64_t kMaxId = 1 << 24;
   KVASIR_TRY(const auto eos, view.get_ints_or_empty("eos_token_id"));
   for (int64_t id : eos) {
-    if (id == -1) continue;  // how some files say that there is none
+    if (id == -1) continue;  // in some files -1 means none
     if (id < 0 || id > kMaxId)
       return fail(Error::damaged, fmt::format("\"eos_token_id\" is {}, allowed 0..{}", id, kMaxId), view.where());
     config->eos.push_back(static_cast<int>(id));

@@ -1,4 +1,4 @@
-// Configurations: real ones of many families, the numbers that come out, and what is refused by its name.
+// Configurations: real ones of many families, the numbers that they give, and refusals that name their cause.
 #include "arch/config.h"
 
 #include <algorithm>
@@ -51,14 +51,14 @@ ConfigView gpt2_view() {
   return view_of(R"({"model_type":"gpt2","n_embd":64,"n_layer":2,"n_head":4,"vocab_size":100})");
 }
 
-// llama3 with the published factors and another kind on request.
+// A llama config with this "rope_scaling".
 ConfigView scaled_view(const std::string& scaling) {
   return view_of(R"({"model_type":"llama","hidden_size":64,"num_hidden_layers":2,"num_attention_heads":4,
                      "intermediate_size":96,"vocab_size":100,"rope_scaling":)" +
                  scaling + "}");
 }
 
-// Each file is either read, or refused in words that name it and what is in the way.
+// Each file is either read, or refused with an error that names the file and the cause.
 TEST(Config, EveryRealConfigParsesOrSaysWhyNot) {
   NEED_OUTSIDE_DATA();
   std::set<std::string> refused;
@@ -118,7 +118,7 @@ TEST(Config, LayersThatAreDescribedWronglyAreRefused) {
   const auto types = [&](const char* list) {
     return message_of(windows_by_layer(view_of(std::string("{\"layer_types\":") + list + "}"), 2, 9));
   };
-  EXPECT_THAT(types(R"(["full_attention"])"), AllOf(HasSubstr("of 1 layers"), HasSubstr("there are 2")));
+  EXPECT_THAT(types(R"(["full_attention"])"), AllOf(HasSubstr("of 1 layers"), HasSubstr("the model has 2")));
   EXPECT_THAT(types(R"(["full_attention","chunked_attention"])"), AllOf(HasSubstr("layer 1"), HasSubstr("chunked")));
   EXPECT_THAT(types(R"(["full_attention",3])"), HasSubstr("layer_types"));
   const auto of_no_size = windows_by_layer(view_of(R"({"layer_types":["full_attention","sliding_attention"]})"), 2, 0);
@@ -153,12 +153,12 @@ TEST(Config, RopeThatContradictsItselfIsRefused) {
   EXPECT_THAT(with(R"("rope_parameters":{"factor":4.0,"rope_theta":500.0})"), HasSubstr("without a type"));
   EXPECT_THAT(with(R"("rope_theta":10000.0,"rope_parameters":{"rope_theta":500.0})"), HasSubstr("10000 and 500"));
   EXPECT_THAT(with(R"("rope_scaling":{"type":"linear","factor":2.0},"rope_parameters":{"type":"linear","factor":4.0})"),
-              HasSubstr("both there and differ"));
+              HasSubstr("both present and differ"));
   EXPECT_THAT(with(R"("rope_theta":null)"), AllOf(HasSubstr("rope_theta"), HasSubstr("null")));
   EXPECT_THAT(with(R"("rms_norm_eps":null)"), AllOf(HasSubstr("rms_norm_eps"), HasSubstr("null")));
 }
 
-// transformers' own: a file that leaves a number out means these.
+// The defaults are transformers' own for each model type.
 TEST(Config, DefaultsOfTheModelType) {
   const auto of = [](const char* type) {
     const auto c = parse(view_of(R"({"hidden_size":1024,"num_hidden_layers":2,"num_attention_heads":32,
@@ -255,7 +255,7 @@ TEST(Config, Smollm2) {
   EXPECT_EQ(c->bos, 1);
 }
 
-// Llama 3's rule by periods: how often a pair turns within the original context decides what its speed is divided by.
+// Llama 3's rule in terms of turns: the number of turns within the original context decides the divisor.
 double llama3_frequency(int i, int head_dim, double theta, double factor, double low, double high, double original) {
   const double frequency = std::exp(-2.0 * i / head_dim * std::log(theta));
   const double turns = original * frequency / (2 * 3.14159265358979323846);
@@ -318,7 +318,7 @@ TEST(Config, ScalingKindsAreReadFromBothSpellings) {
   EXPECT_EQ(parse(scaled_view(R"({"rope_type":"default"})"))->ropes[0].linear, 1.0);
 }
 
-// Newer files hold theta and scaling together.
+// Newer files keep theta and scaling in one object.
 TEST(Config, RopeParametersAreRead) {
   ConfigView view = view_of(R"({"model_type":"llama","hidden_size":64,"num_hidden_layers":2,
       "num_attention_heads":4,"intermediate_size":96,"vocab_size":100,"rope_parameters":{"rope_theta":500000.0,
@@ -372,7 +372,7 @@ TEST(Config, HeadsMustFit) {
   view.set("num_attention_heads", 5);
   view.set("num_key_value_heads", 5);
   EXPECT_THAT(message_of(parse(view)), AllOf(HasSubstr("64"), HasSubstr("5 heads")));
-  view.set("head_dim", 12);  // given, it need not divide
+  view.set("head_dim", 12);  // a given head_dim need not divide
   EXPECT_TRUE(parse(view)) << message_of(parse(view));
   view = gpt2_view();
   view.set("n_head", 5);
@@ -499,7 +499,7 @@ TEST(Config, CanonicalTextChangesWithEveryNumberThatBitsDependOn) {
   changed_experts([](ExpertConfig& e) { e.layers = {true, true}; });
 }
 
-// Against arXiv:2309.00071's formula in long double.
+// Compares with the formula of arXiv:2309.00071 in long double.
 TEST(Config, YarnBlendsFrequencies) {
   RopeConfig rope;
   rope.channels = 16;

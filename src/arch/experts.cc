@@ -1,4 +1,4 @@
-// Routing, and the products of each expert with its tokens.
+// Routing, and the products of each expert with its tokens; also the keys and tensor specs of experts.
 #include "arch/experts.h"
 
 #include <algorithm>
@@ -14,24 +14,25 @@
 namespace kvasir {
 namespace {
 
-/// After the first role.
+/// Roles of the specs that add_experts() appends, counted from its first.
 enum ExpertRole { kRouter, kRouterBias, kChoiceBias, kSharedMix, kSharedGate, kSharedUp, kSharedDown, kExperts };
 /// The matrices of one expert, counted from kExperts. The biases of all experts follow in the same order.
 enum PartRole { kGate, kUp, kDown, kPerExpert };
 
 constexpr float kNever = -std::numeric_limits<float>::infinity();
 
-// NaN is more than any number, so that a token whose scores hold one uses it and shows it.
+// Orders NaN above every number, so that a token with a NaN score chooses it and the NaN reaches the result.
 bool less_or_nan(float a, float b) { return a < b || (!std::isnan(a) && std::isnan(b)); }
 
 /// One expert of one token.
 struct Choice {
   int expert = 0;
   float share = 0;
-  int row = 0;  // of its products
+  int row = 0;  // among the rows of all products
 };
 
-// Scores of all but the best groups become kNever. A group counts by its two best (DeepSeek-V3, arXiv:2412.19437).
+// Sets the scores of all but the best groups to kNever. A group's score is the sum of its two best (DeepSeek-V3,
+// arXiv:2412.19437).
 void keep_best_groups(std::vector<float>& scores, int groups, int kept) {
   const auto size = static_cast<std::ptrdiff_t>(scores.size()) / groups;
   std::vector<float> best_of;
@@ -72,7 +73,7 @@ class Routed {
     Rows y;
   };
 
-  // One row for each choice of each token.
+  // Rows [tokens * used, cols]: one for each choice of each token.
   Rows rows_of(int64_t cols) {
     const Rows wide = pass_.take(c_.used * cols);
     return {wide.data, wide.n * c_.used, cols, cols};
@@ -88,7 +89,7 @@ class Routed {
     pass_.compute().for_rows(h_.n, [&](int t) { choose(z.row(t), choices_of(t)); });
   }
 
-  // z [experts] becomes their shares.
+  // Turns the logits z [experts] into shares, in place, and chooses.
   void choose(float* z, std::span<Choice> chosen) const {
     const int64_t n = c_.count;
     if (c_.gate == ExpertGate::softmax) pass_.kernels().softmax(z, n);
@@ -97,7 +98,7 @@ class Routed {
     if (const float* bias = w_.vec(first_ + kChoiceBias)) pass_.kernels().add(scores.data(), bias, n);
     if (c_.groups > 1) keep_best_groups(scores, c_.groups, c_.groups_used);
     for (Choice& choice : chosen) {
-      const auto best = std::ranges::max_element(scores, less_or_nan);  // the first of equal ones
+      const auto best = std::ranges::max_element(scores, less_or_nan);  // the lower number of equal scores
       choice.expert = static_cast<int>(best - scores.begin());
       const bool of_near = c_.gate == ExpertGate::softmax_of_near;
       choice.share = of_near ? share_of_near(z, scores, choice.expert) : z[choice.expert];
@@ -106,7 +107,7 @@ class Routed {
     share_out(chosen);
   }
 
-  // The best's share of a softmax over those that are left and come near it.
+  // Share of the best expert in a softmax over those that remain and are near it.
   float share_of_near(const float* z, std::vector<float> left, int best) const {
     const float top = left[static_cast<size_t>(best)];
     for (size_t e = 0; e < left.size(); ++e)
@@ -125,7 +126,7 @@ class Routed {
       chosen[i].share = (c_.normalised ? shares[i] / sum : shares[i]) * c_.scale;
   }
 
-  // Gives every choice a row: those of one expert lie together, in the order of tokens.
+  // Assigns each choice its row: the rows of one expert are adjacent, in the order of tokens.
   void sort_by_expert() {
     ends_.assign(static_cast<size_t>(c_.count), 0);
     for (const Choice& choice : choices_) ++ends_[static_cast<size_t>(choice.expert)];
@@ -138,7 +139,7 @@ class Routed {
     for (Choice& choice : choices_) choice.row = next[static_cast<size_t>(choice.expert)]++;
   }
 
-  // A single token's rows are fewer than a fork is worth.
+  // A single token's rows are too few to be worth waking the threads.
   void activate_all(const Rows& gate, const Rows& up) const {
     const Activation f = pass_.config().activation;
     const auto one = [&](int i) { pass_.kernels().activate(f, gate.row(i), up.row(i), gate.cols); };
@@ -146,7 +147,7 @@ class Routed {
     for (int i = 0; i < gate.n; ++i) one(i);
   }
 
-  // h by those rows; a single token's is the same for all.
+  // Copies h to those rows. With a single token all rows are the same, so h itself serves.
   Rows gather() {
     const Rows x = rows_of(h_.cols);
     if (h_.n == 1) return h_;
@@ -188,7 +189,7 @@ class Routed {
   const Weights& w_;
   const int first_;
   std::vector<Choice> choices_;  // [tokens][used], best first
-  std::vector<int> ends_;        // [experts]: the row after its last
+  std::vector<int> ends_;        // [experts]: one past its last row
 };
 
 void add_shared(Pass& pass, const Rows& h, const Weights& w, int first, const Rows& out) {
@@ -245,14 +246,14 @@ void add_experts(const ModelConfig& c, int l, const ExpertNames& names, std::vec
 
 namespace {
 
-// The first of these keys that the file has.
+// Value of the first of these keys that the file contains.
 Result<int64_t> first_of(const ConfigView& view, std::initializer_list<const char*> keys, int64_t unsaid) {
   for (const char* key : keys)
     if (view.has(key)) return view.get_int(key, 0, 1 << 22);
   return unsaid;
 }
 
-// GGUF's number, where a file has it, must be of the family's own kind.
+// GGUF's key for the gate, if present, must confirm the family's own.
 Result<void> check_gate(const ConfigView& view, ExpertGate gate) {
   constexpr int64_t kSoftmax = 1, kSigmoid = 2, kOfChosen = 3;
   KVASIR_TRY(const int64_t said, view.get_int_or(kGgufGate, 0, 0, 1 << 20));
@@ -260,8 +261,9 @@ Result<void> check_gate(const ConfigView& view, ExpertGate gate) {
                     : gate == ExpertGate::softmax_of_chosen ? said == kSoftmax || said == kOfChosen
                                                             : said == kSoftmax;
   if (said == 0 || good) return {};
-  return fail(Error::unsupported, "\"expert_gating_func\" is " + std::to_string(said) + ", another than this family's",
-              view.where(), "a file of the family's own models");
+  return fail(Error::unsupported,
+              "\"expert_gating_func\" is " + std::to_string(said) + ", which this family does not use", view.where(),
+              "a file of the family's own models");
 }
 
 }  // namespace
@@ -288,7 +290,7 @@ Result<void> parse_experts(const ConfigView& view, const ExpertDefaults& default
   KVASIR_TRY(const auto dense, view.get_ints_or_empty("mlp_only_layers"));
   KVASIR_TRY(e.normalised, view.get_bool_or("norm_topk_prob", defaults.normalised));
   KVASIR_TRY(const double scale, view.get_number_or("routed_scaling_factor", 1.0, 0.0, 1e6));
-  e.scale = scale == 0 ? 1.0f : static_cast<float>(scale);  // 0 in GGUF files is no scale
+  e.scale = scale == 0 ? 1.0f : static_cast<float>(scale);  // GGUF files write 0 for no scale
   e.gate = defaults.gate;
   KVASIR_CHECK(check_gate(view, e.gate));
   for (int l = 0; l < c->layers; ++l)

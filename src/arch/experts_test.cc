@@ -1,5 +1,5 @@
-// Experts: equal scores choose the lower numbers, only chosen ones are computed with, company changes nothing, NaN
-// shows.
+// Experts: equal scores choose the lower numbers, only chosen experts affect the result, neighbours in the batch change
+// no bit, NaN reaches the result.
 #include "arch/experts.h"
 
 #include <cmath>
@@ -37,7 +37,7 @@ tiny::Model experts_model(const std::string& type = "qwen3_moe") {
   return model;
 }
 
-// Logits of every token, or the words of the first item's error.
+// Logits of every token, and the message of the first item's error.
 struct Ran {
   std::vector<float> logits;
   std::string error;
@@ -93,7 +93,7 @@ TEST(Experts, CompanyChangesNoBit) {
   for (const int chunk : {1, 2, 4}) EXPECT_TRUE(tiny::same_bits(run(model, chunk).logits, logits)) << chunk;
 }
 
-// Softmax spreads a NaN over all shares; a sigmoid keeps it in the one that might not be chosen.
+// Softmax spreads a NaN over all shares; a sigmoid keeps it in one, which might not be chosen.
 TEST(Experts, ARouterThatIsNotANumberShows) {
   for (const char* type : {"qwen3_moe", "glm4_moe"})
     for (int e = 0; e < 5; ++e) {

@@ -1,4 +1,4 @@
-// The registry of families.
+// The registry of families, and the lookups in it.
 #include "arch/family.h"
 
 #include <algorithm>
@@ -29,7 +29,7 @@ std::span<const Family* const> families() {
 
 namespace {
 
-// Models that hold a text model leave out the numbers that are transformers' defaults of it.
+// Fills in the numbers that "text_config" leaves out, with transformers' defaults of the text model.
 void set_defaults(ConfigView& text) {
   const auto family = find_family(text);
   if (!family || text.has("hidden_size")) return;
@@ -67,10 +67,10 @@ const GgufNames* find_gguf_names(std::string_view arch) {
 
 namespace {
 
-// Where models of text and images put their language model; the first is no prefix at all.
+// Prefixes that models of text and images put before their language model; the first is none.
 constexpr std::string_view kOuterPrefixes[] = {"", "language_model.", "model.language_model."};
 
-// Converters write single rows as matrices or as vectors.
+// Drops leading dimensions of 1: converters write a single row as a matrix or as a vector.
 std::span<const int64_t> without_ones(std::span<const int64_t> shape) {
   while (shape.size() > 1 && shape.front() == 1) shape = shape.subspan(1);
   return shape;

@@ -1,4 +1,4 @@
-// The fingerprint of a model: which weights and config these are, whatever the file they came in.
+// The fingerprint of a model: a hash that identifies its weights and config, independent of the file's format.
 #include <xxhash.h>
 
 #include <algorithm>
@@ -33,8 +33,8 @@ class Hash {
   std::unique_ptr<XXH3_state_t, Free> state_;
 };
 
-// A tensor's bytes as its file has them, some of its rows at a time. What is in memory is read there: the file may have
-// changed since. Otherwise from the file, so that a model of any size is hashed in little memory.
+// Reads a tensor's bytes as the file stores them, some rows at a time. Resident weights are read from memory, since the
+// file may have changed; others from the file, so that hashing a model of any size takes little memory.
 struct Stored {
   const TensorDir& dir;
   const WeightSource& source;
@@ -48,7 +48,7 @@ struct Stored {
   }
 };
 
-// The stored matrix, transposed, a band of its columns at a time: one row of it is far from the next.
+// Hashes the transpose of the stored matrix, one band of columns at a time: rows of the transpose are scattered in it.
 Result<void> add_transposed(const Stored& stored, int64_t rows, int64_t cols, size_t element, Hash& hash) {
   constexpr int64_t kBand = 64;
   std::vector<std::byte> all(static_cast<size_t>(rows) * stored.row_bytes);
@@ -65,7 +65,7 @@ Result<void> add_transposed(const Stored& stored, int64_t rows, int64_t cols, si
   return {};
 }
 
-// Rows in the order of outputs, a band of whole groups at a time so that the memory stays small.
+// Hashes rows in the order of outputs, one band of whole groups at a time to use little memory.
 Result<void> add_rows(const Stored& stored, int64_t rows, const RowOrder& order, Hash& hash) {
   constexpr int64_t kBandBytes = int64_t{1} << 20;
   const int64_t group = std::max<int64_t>(1, order.group);
@@ -84,7 +84,7 @@ Result<void> add_rows(const Stored& stored, int64_t rows, const RowOrder& order,
   return {};
 }
 
-// The bytes row by row in the order of outputs, whatever the file's own order is.
+// Hashes the bytes row by row in the order of outputs, whatever order the file has.
 Result<void> add_matrix(const TensorDir& dir, const WeightSource& source, const TensorInfo& info, const Matrix& m,
                         Hash& hash) {
   const int64_t rows = m.conv1d ? m.cols : m.rows, cols = m.conv1d ? m.rows : m.cols;
@@ -94,7 +94,7 @@ Result<void> add_matrix(const TensorDir& dir, const WeightSource& source, const 
   return add_rows(stored, rows, m.order, hash);
 }
 
-// Some rows of a matrix, as if they were stored by themselves. Requires: rows in order.
+// Hashes some rows of a matrix as if they were a tensor of their own. Requires: rows stored in order.
 Result<void> add_grouped(const Stored& stored, int64_t rows, const GroupedRows& grouped, Hash& hash) {
   std::vector<std::byte> run(static_cast<size_t>(grouped.run) * stored.row_bytes);
   for (int64_t row = grouped.first; row < rows; row += grouped.step) {

@@ -1,4 +1,5 @@
-// Translating keys and names. Tensors keep their bytes: how these differ from Hugging Face's is said in TensorInfo.
+// Translates keys and tensor names. Tensor bytes stay as they are; TensorInfo records how they differ from Hugging
+// Face's.
 #include "arch/gguf.h"
 
 #include <algorithm>
@@ -15,11 +16,12 @@
 namespace kvasir {
 namespace {
 
-// These become a part of the configuration.
+// RoPE factors: these tensors become part of the configuration.
 constexpr std::string_view kFactors = "rope_freqs.weight", kLongFactors = "rope_factors_long.weight",
                            kShortFactors = "rope_factors_short.weight";
 
-// 0.6, where the file has the f32 next to it: so a folder's sampling and that of the GGUF file made from it agree.
+// The shortest decimal with the same f32, such as 0.6, so that sampling from a folder and from the GGUF file made from
+// it agree.
 double shortest_decimal(double f32) { return std::strtod(fmt::format("{}", static_cast<float>(f32)).c_str(), nullptr); }
 
 class Translator {
@@ -65,7 +67,7 @@ class Translator {
 
   std::string key(std::string_view name) const { return fmt::format("{}.{}", arch_, name); }
 
-  // Every key that is read is marked; the others are harmless, or refused in the end.
+  // Marks a key as read. Keys without a mark are checked at the end: harmless, or refused.
   const std::string& mark(const std::string& key) { return *read_.insert(key).first; }
   Result<std::optional<int64_t>> get_int(std::string_view name) { return metadata().get_int(mark(key(name))); }
 
@@ -74,7 +76,7 @@ class Translator {
     for (const std::span<const GgufKey> keys :
          {names_->keys, names_->more_keys, names_->experts ? of_experts : std::span<const GgufKey>()})
       for (const GgufKey& name : keys) KVASIR_CHECK(number(key(name.gguf), name.hf, config_));
-    // A config.json may leave these out, and then means numbers of its own.
+    // config.json may omit these and then means its own defaults; a GGUF file may not.
     for (std::string_view name :
          {"block_count", "context_length", "embedding_length", "feed_forward_length", "attention.head_count",
           "attention.layer_norm_rms_epsilon", "attention.layer_norm_epsilon"})
@@ -104,7 +106,7 @@ class Translator {
     return {};
   }
 
-  // A number a layer, which must be one and the same.
+  // A list with one number per layer, which must all be equal.
   Result<void> same_for_all(const std::string& at, const std::vector<double>& list, std::string_view hf,
                             ConfigView& view) {
     if (std::ranges::any_of(list, [&](double x) { return x != list.front(); }))
@@ -117,7 +119,7 @@ class Translator {
     return {};
   }
 
-  // "block_count" counts the layers that guess further tokens too.
+  // "block_count" includes the multi-token prediction layers; subtract them.
   Result<void> layers() {
     KVASIR_TRY(const auto further, get_int("nextn_predict_layers"));
     if (further.value_or(0) == 0) return {};
@@ -136,7 +138,7 @@ class Translator {
   }
   bool has_rope() const { return has_key("rope.freq_base"); }
 
-  // A file that names a window uses it (0 is none), in all layers or in those of a list.
+  // A file that names a window (0: none) uses it, in all layers or in those that a list names.
   Result<void> window() {
     if (!has_key("attention.sliding_window")) return {};
     KVASIR_TRY(const auto window, get_int("attention.sliding_window"));
@@ -157,12 +159,12 @@ class Translator {
     else if (value->type == GgufType::array && value->element == GgufType::boolean)
       for (std::byte flag : value->bytes) slides.push_back(flag != std::byte{0});
     else
-      return fail(Error::damaged, fmt::format("the metadata key {} is no list of layers", in_quotes(at)), where_);
+      return fail(Error::damaged, fmt::format("the metadata key {} is not a list of layers", in_quotes(at)), where_);
     config_.set(kGgufWindowPattern, slides);
     return {};
   }
 
-  // Files of 2023 name the order of q's and k's rows: the one that all converters write.
+  // Files of 2023 name the order of q's and k's rows. Only the order that all converters write is supported.
   Result<void> row_order() {
     KVASIR_TRY(const auto order, metadata().get_string(mark(key("tensor_data_layout"))));
     if (!order || *order == "Meta AI original pth") return {};
@@ -179,7 +181,7 @@ class Translator {
     });
   }
 
-  // GGUF has no keys for these: the tensors that are there tell.
+  // GGUF has no keys for these; derive them from which tensors exist (tied head, biases).
   Result<void> from_tensors() {
     const TensorDir& dir = file_.tensors;
     const TensorInfo* embedding = dir.find("token_embd.weight");
@@ -196,14 +198,14 @@ class Translator {
     return {};
   }
 
-  // The width of a head, and numbers that say again what is known already.
+  // Sets the width of a head, and checks numbers that repeat what the file says elsewhere.
   Result<void> shape() {
     KVASIR_TRY(const auto channels, get_int("embedding_length"));
     KVASIR_TRY(const auto heads, get_int("attention.head_count"));
     KVASIR_TRY(const auto width, get_int("attention.key_length"));
     KVASIR_TRY(const auto kv_heads, get_int("attention.head_count_kv"));
     head_dim_ = width.value_or(*channels / std::max<int64_t>(*heads, 1));
-    if (has_rope()) {  // where these are absent, they are as the other numbers say
+    if (has_rope()) {  // if absent, they follow from the other numbers
       config_.set("head_dim", head_dim_);
       config_.set("num_key_value_heads", kv_heads.value_or(*heads));
     } else {
@@ -219,12 +221,12 @@ class Translator {
     KVASIR_TRY(const auto value, get_int(name));
     if (!value || *value == expected) return {};
     return fail(Error::damaged,
-                fmt::format("the metadata key {} is {}, and the rest of the file says {}", in_quotes(key(name)), *value,
+                fmt::format("the metadata key {} is {}, the rest of the file requires {}", in_quotes(key(name)), *value,
                             expected),
                 where_);
   }
 
-  // Kinds and defaults as in llama.cpp: a factor without a type is linear, and 0 is no factor.
+  // Kinds and defaults as in llama.cpp: a factor without a type is linear, and 0 means no factor.
   Result<void> rope() {
     if (!has_rope()) return {};
     KVASIR_TRY(const auto rotated, get_int("rope.dimension_count"));
@@ -249,7 +251,7 @@ class Translator {
     return {};
   }
 
-  // Numbers of the scaling that is read: GGUF's name and transformers'.
+  // Reads the scaling's numbers under GGUF's names and stores them under transformers'.
   Result<void> scaling_numbers(std::initializer_list<GgufName> names, ConfigView& scaling) {
     for (const GgufName& name : names)
       KVASIR_CHECK(number(key(fmt::format("rope.scaling.{}", name.gguf)), name.hf, scaling));
@@ -268,7 +270,7 @@ class Translator {
                                  scaling));
     if (scaling.has("mscale_all_dim")) scaling.set("mscale", 1.0);
     KVASIR_TRY(const double magnitude, scaling.get_number_or("attention_factor", 1.0, 0.0, 1e6));
-    if (magnitude == 1.0) scaling.remove("attention_factor");  // the number that means nothing there
+    if (magnitude == 1.0) scaling.remove("attention_factor");  // 1.0 in GGUF means "not given"
     config_.set("rope_scaling", scaling);
     return {};
   }
@@ -297,10 +299,11 @@ class Translator {
 
   Result<std::optional<double>> scaling_factor() {
     KVASIR_TRY(const auto now, metadata().get_number(mark(key("rope.scaling.factor"))));
-    KVASIR_TRY(const auto old, metadata().get_number(mark(key("rope.scale_linear"))));  // the key of 2023
+    KVASIR_TRY(const auto old,
+               metadata().get_number(mark(key("rope.scale_linear"))));  // the key that files of 2023 use
     if (now && old && *now != *old)
       return fail(Error::damaged,
-                  fmt::format("{} and {} are both there and differ", in_quotes(key("rope.scaling.factor")),
+                  fmt::format("{} and {} are both present and differ", in_quotes(key("rope.scaling.factor")),
                               in_quotes(key("rope.scale_linear"))),
                   where_);
     return now ? now : old;
@@ -315,13 +318,13 @@ class Translator {
 
   Result<std::vector<double>> numbers_of(const TensorInfo& tensor) const {
     if (tensor.codec == nullptr || tensor.shape.size() != 1 || tensor.shape[0] > kMaxPairDim)
-      return fail(Error::damaged, tensor.name + " is no short vector of floats", where_);
+      return fail(Error::damaged, tensor.name + " is not a short vector of floats", where_);
     std::vector<float> numbers(static_cast<size_t>(tensor.shape[0]));
     tensor.codec->decode(file_.tensors.data(tensor).data(), numbers.data(), tensor.shape[0]);
     return std::vector<double>(numbers.begin(), numbers.end());
   }
 
-  // Sampling that the file's author recommends.
+  // Reads the sampling that the file's author recommends.
   Result<void> sampling() {
     constexpr GgufName kKeys[] = {{"temp", "temperature"},
                                   {"top_k", "top_k"},
@@ -339,7 +342,7 @@ class Translator {
     return {};
   }
 
-  // Every token that ends a text or a turn of a chat.
+  // Collects every token that ends a text or a turn of a chat.
   Result<void> special_ids() {
     std::vector<int64_t> eos;
     for (const char* name : {"eos", "eot", "eom", "fim_pad", "fim_rep", "fim_sep"}) {
@@ -352,13 +355,13 @@ class Translator {
     return {};
   }
 
-  // Minus one in 32 bits is how some files say that there is none.
+  // Some files write -1, signed or as 32 bits unsigned, for none.
   Result<std::optional<int64_t>> special_id(std::string_view name) const {
     KVASIR_TRY(const auto id, metadata().get_int(fmt::format("tokenizer.ggml.{}_token_id", name)));
     return id == -1 || id == int64_t{0xffffffff} ? std::nullopt : id;
   }
 
-  // A name that ends in '*' stands for one that ends in a number.
+  // In a table, a name that ends in '*' matches any name that has digits there.
   static std::string_view translate(std::span<const GgufName> names, std::string_view stem) {
     const auto fits = [stem](const GgufName& name) {
       if (!name.gguf.ends_with('*')) return name.gguf == stem;
@@ -389,7 +392,7 @@ class Translator {
     return {};
   }
 
-  // An unknown name stays, and is found unused.
+  // An unknown name stays as it is, and unused_tensors() reports it.
   Result<void> rename(TensorInfo& tensor, std::vector<TensorInfo>* to) const {
     const std::string_view name = tensor.stored_name;
     const size_t dot = std::min(name.rfind('.'), name.size());
@@ -406,7 +409,7 @@ class Translator {
                  dot = std::max(stored.rfind('.'), number + 1);
     const std::string_view part = std::string_view(stored).substr(number + 1, dot - number - 1);
     std::string_view ending = std::string_view(stored).substr(std::min(dot, stored.size()));
-    std::string_view hf = translate_in_layer(std::string(part).append(ending));  // a whole name
+    std::string_view hf = translate_in_layer(std::string(part).append(ending));  // a name that includes its ending
     if (!hf.empty()) ending = {};
     if (hf.empty()) hf = translate_in_layer(part);
     if (hf.empty()) {
@@ -428,7 +431,7 @@ class Translator {
     return {};
   }
 
-  // A tensor whose rows are no whole heads has a wrong shape, which is found later.
+  // 0 if the rows are not whole heads; the check of shapes reports that later.
   int pair_dim(const TensorInfo& tensor) const {
     const bool whole = head_dim_ > 0 && head_dim_ <= kMaxPairDim && head_dim_ % 2 == 0;
     return whole && tensor.shape[0] % head_dim_ == 0 ? static_cast<int>(head_dim_) : 0;

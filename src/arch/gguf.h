@@ -1,5 +1,5 @@
-// A GGUF file seen as the Hugging Face folder it was made from: the same configuration keys, the same tensor names.
-// What each family calls them is in its own file (GgufNames); tokenizers are the engine's business.
+// Presents a GGUF file as the Hugging Face folder it was made from: the same configuration keys, the same tensor names.
+// Each family lists its own GGUF names (GgufNames). Tokenizers are not read here.
 #pragma once
 
 #include <optional>
@@ -13,8 +13,8 @@
 
 namespace kvasir {
 
-/// In the sampling that a GGUF file recommends: keys that are absent mean Kvasir's defaults, and how many tokens the
-/// repetition penalty looks at.
+/// Keys of GgufModel::sampling. kGgufSampling is true if the values come from a GGUF file: then absent keys mean
+/// Kvasir's defaults. kGgufLastN is the number of tokens that the repetition penalty looks at.
 inline constexpr const char* kGgufSampling = "gguf.sampling";
 inline constexpr const char* kGgufLastN = "gguf.repeat_last_n";
 
@@ -22,11 +22,11 @@ struct GgufModel {
   ConfigView config;
   std::optional<ConfigView> sampling;  ///< general.sampling.*, under the keys of generation_config.json
   TensorDir tensors;
-  std::vector<Ignored> ignored;  ///< metadata that is not used; the tokenizer's is not in it
+  std::vector<Ignored> ignored;  ///< metadata that is not used, except the tokenizer's
 };
 
-/// Errors: an architecture that no family reads, an unknown RoPE scaling, a number that is missing or has another type,
-/// a key that changes results and is not supported.
+/// Translates a GGUF file. Errors: an architecture that no family reads, an unknown RoPE scaling, a number that is
+/// missing or has another type, an unsupported key that changes results.
 Result<GgufModel> read_gguf_model(GgufFile file, const std::string& where);
 
 }  // namespace kvasir

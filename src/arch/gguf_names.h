@@ -1,5 +1,5 @@
-// How GGUF files name what a family reads: the keys of its configuration and its tensors. The names here are those of
-// Llama and most of its relatives; a family lists its own where they differ.
+// GGUF's names for the configuration keys and tensors that a family reads. The lists here fit Llama and most of its
+// relatives; a family lists its own where they differ.
 // Source: ggml-org/ggml docs/gguf.md and llama.cpp's gguf-py/gguf/constants.py.
 #pragma once
 
@@ -17,7 +17,8 @@ struct GgufName {
   std::string_view gguf, hf;
 };
 
-/// A key, and the number that it is. Without one the key needs more than a number, and its readers and writers know it.
+/// A key, and the config number that it sets. A key with neither member is more than a plain number; code reads and
+/// writes it.
 struct GgufKey {
   std::string_view gguf, hf;
   int ModelConfig::*integer = nullptr;
@@ -36,7 +37,7 @@ inline constexpr auto kGgufDecoderKeys = std::to_array<GgufKey>({
     {"attention.sliding_window", "sliding_window"},
     {"rope.freq_base", "rope_theta"},
 });
-/// The same of models with LayerNorm.
+/// The same for models with LayerNorm.
 inline constexpr auto kGgufLayerNormKeys = [] {
   auto keys = kGgufDecoderKeys;
   for (GgufKey& key : keys)
@@ -54,10 +55,10 @@ inline constexpr GgufName kGgufDecoderLayerTensors[] = {
     {"ffn_down", "mlp.down_proj"},
 };
 
-/// 1 softmax, 2 sigmoid; each family has its own, and this only confirms it.
+/// 1 softmax, 2 sigmoid, 3 softmax of the chosen. The family fixes its gate; this key only confirms it.
 inline constexpr const char* kGgufGate = "gguf.gate";
 
-/// Keys of experts, after those of the family.
+/// Keys of experts, looked up after the family's own.
 inline constexpr GgufKey kGgufExpertKeys[] = {{"expert_count", "num_experts"},
                                               {"expert_used_count", "num_experts_per_tok"},
                                               {"expert_feed_forward_length", "moe_intermediate_size"},
@@ -71,8 +72,8 @@ inline constexpr GgufKey kGgufExpertKeys[] = {{"expert_count", "num_experts"},
                                               {"expert_group_used_count", "topk_group"},
                                               {"interleave_moe_layer_step", "moe_layer_interval"}};
 
-/// Tensors of experts. A name with '*' is of each expert: the file's tensor holds them all, or has its number there
-/// too.
+/// Tensors of experts. A '*' stands for the expert's number: the file has one tensor for all experts, or one per expert
+/// with the number in its own name.
 inline constexpr GgufName kGgufExpertTensors[] = {
     {"ffn_gate_inp", "mlp.gate"},
     {"ffn_gate_exps", "mlp.experts.*.gate_proj"},
@@ -90,24 +91,24 @@ inline constexpr GgufName kGgufExpertTensors[] = {
 
 struct GgufNames {
   std::string_view arch;                                    ///< "general.architecture"; empty: not in GGUF files
-  std::span<const std::string_view> other_archs = {};       ///< more of them
-  std::span<const GgufKey> keys = kGgufDecoderKeys;         ///< metadata after "ARCH." to config.json
-  std::span<const GgufKey> more_keys = {};                  ///< further ones, which a file may leave out
+  std::span<const std::string_view> other_archs = {};       ///< other values of it that mean this family
+  std::span<const GgufKey> keys = kGgufDecoderKeys;         ///< metadata key after "ARCH." -> config.json key
+  std::span<const GgufKey> more_keys = {};                  ///< further keys, which a file may leave out
   std::span<const GgufName> tensors = kGgufDecoderTensors;  ///< without ".weight", ".bias"
   std::span<const GgufName> layer_tensors = kGgufDecoderLayerTensors;  ///< after "blk.N."
-  std::span<const GgufName> more_layer_tensors = {};                   ///< looked up before those
-  bool experts = false;                                                ///< further keys and tensors of them
-  std::string_view layers = "model.layers.";                           ///< what stands for "blk."
-  std::span<const std::string_view> paired{};  ///< layer tensors whose rows hold their rotation pairs side by side
-  bool transposed = false;                     ///< matrices of layers are the transposes of Hugging Face's
-  /// Added tokens of a SentencePiece vocabulary swallow the white space after them, but for these. Absent: none does.
-  /// GGUF has no key for it.
+  std::span<const GgufName> more_layer_tensors = {};                   ///< looked up before layer_tensors
+  bool experts = false;                        ///< also use kGgufExpertKeys and kGgufExpertTensors
+  std::string_view layers = "model.layers.";   ///< replaces "blk."
+  std::span<const std::string_view> paired{};  ///< layer tensors whose rows hold rotation pairs side by side
+  bool transposed = false;                     ///< layer matrices are the transposes of Hugging Face's
+  /// Added tokens of a SentencePiece vocabulary that do not strip the white space after them; all others do. Absent:
+  /// none strips. GGUF has no key for this.
   std::optional<std::span<const std::string_view>> rstrip_but{};
 
   bool has_arch(std::string_view name) const {
     return !arch.empty() && (name == arch || std::ranges::find(other_archs, name) != other_archs.end());
   }
-  /// By the name of a layer's tensor, "attn_q".
+  /// `layer_tensor` is its name in a layer, for example "attn_q".
   bool is_paired(std::string_view layer_tensor) const {
     return std::find(paired.begin(), paired.end(), layer_tensor) != paired.end();
   }

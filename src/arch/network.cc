@@ -1,4 +1,4 @@
-// Binding tensors to roles, and the pass through the layers.
+// Binds tensors to the family's roles and runs the forward pass.
 #include "arch/network.h"
 
 #include <algorithm>
@@ -72,8 +72,9 @@ Result<Network::Group> Network::bind(const std::vector<TensorSpec>& specs, const
   return group;
 }
 
-// Layers, then slices of the head: all of it, or of a layer's size each where memory is to hold no more than that. A
-// head whose rows are stored in another order stays whole.
+// Groups of the source: the layers, then slices of the head. The head is one slice, or several of a layer's size if
+// weights are streamed, so that memory never holds more than that. A head whose rows are stored in another order stays
+// whole.
 WeightUse Network::weight_use(WeightsMode mode) {
   WeightUse use;
   use.tables = groups_.front().infos;
@@ -119,7 +120,7 @@ Result<std::unique_ptr<Network>> Network::load(const Family& family, ModelConfig
   }
   net->head_bias_ = table.head_bias;
   KVASIR_TRY(net->source_, open_weights(dir, net->weight_use(mode), mode));
-  for (const auto& file : dir->files) file->drop_pages();  // of reading its header
+  for (const auto& file : dir->files) file->drop_pages();  // they were touched only to read the header
   return net;
 }
 
@@ -164,7 +165,7 @@ int64_t Network::parameters() const {
 
 namespace {
 
-// An error of reading, with the layer that it stopped.
+// Adds to a read error the layer in which it happened.
 tl::unexpected<Error> in_layer(const std::string& layer, Error error) {
   error.what = layer + ": " + error.what;
   return tl::unexpected(std::move(error));
@@ -179,7 +180,7 @@ Result<HeldWeights> Network::acquire_layer(int l, int next, Compute& compute) co
   return HeldWeights(*source_, l, *data, g.matrices, g.vectors);
 }
 
-// After the last slice comes the next pass's first layer.
+// The last slice is followed by the next pass's first layer.
 Result<HeldWeights> Network::acquire_slice(size_t slice, Compute& compute) const {
   const int group = config_.layers + static_cast<int>(slice);
   auto data = source_->acquire(group, slice + 1 < slices_.size() ? group + 1 : 0, compute.pool());
@@ -199,9 +200,9 @@ Result<void> Network::check(std::span<const BatchItem> items) const {
     if (end > shape.max_ctx)
       return fail(Error::too_long, fmt::format("{} tokens do not fit the context of {}", end, shape.max_ctx), "forward",
                   "a shorter prompt or a larger SessionOptions::ctx");
-    if (item.cache->info().forgets && item.tokens.size() > static_cast<size_t>(shape.lookahead))
+    if (item.cache->info().drops_old && item.tokens.size() > static_cast<size_t>(shape.lookahead))
       return fail(Error::bad_argument,
-                  fmt::format("{} tokens in one pass, this cache was made for {}", item.tokens.size(), shape.lookahead),
+                  fmt::format("{} tokens in one pass, this cache allows {}", item.tokens.size(), shape.lookahead),
                   "forward", "fewer tokens at once");
     for (int id : item.tokens)
       if (id < 0 || id >= config_.vocab)
@@ -214,7 +215,7 @@ Result<void> Network::check(std::span<const BatchItem> items) const {
 
 namespace {
 
-// Rows of the pass whose logits are wanted.
+// Rows of the pass whose logits are wanted, ascending.
 std::vector<int> wanted_rows(const Pass& pass) {
   std::vector<int> wanted;
   for (size_t i = 0; i < pass.items().size(); ++i)
@@ -257,14 +258,14 @@ Result<void> Network::forward(std::span<const BatchItem> items, Compute& compute
     return fail(Error::internal,
                 fmt::format("family {} took {} floats of activations for {} tokens, its dry pass counted {}",
                             family_->name, workspace.most(), tokens, workspace.reserved()),
-                "forward", "a report of this with the name of the model");
+                "forward", "reporting this, with the name of the model");
   out->errors = find_not_finite(pass, wanted, out->logits);
   for (size_t i = 0; i < items.size(); ++i)
     if (!out->errors[i]) items[i].cache->commit(items[i].first + static_cast<int>(items[i].tokens.size()));
   return {};
 }
 
-// Each table's rows of this pass, in the order of its tokens.
+// Reads each table's rows for this pass, in the order of its tokens.
 Result<void> Network::embed(Pass& pass) const {
   const size_t mark = pass.workspace().mark();
   const Group& tables = groups_.front();
@@ -272,7 +273,7 @@ Result<void> Network::embed(Pass& pass) const {
   for (size_t i = 0; i < matrices.size(); ++i) {
     Matrix& m = matrices[i];
     const size_t row = m.row_bytes();
-    auto* rows = reinterpret_cast<std::byte*>(pass.take(m.cols).data);  // no type is wider than f32
+    auto* rows = reinterpret_cast<std::byte*>(pass.take(m.cols).data);  // f32 rows are large enough: no type is wider
     for (int t = 0; t < pass.tokens(); ++t) {
       const auto index = static_cast<uint64_t>(tables.by_position[i] ? pass.position(t) : pass.id(t));
       auto read = source_->copy(*tables.infos[i], index * row, {rows + static_cast<size_t>(t) * row, row});
@@ -337,7 +338,7 @@ Result<void> Network::vocabulary_head(Pass& pass, const Rows& normed, std::span<
 
 namespace {
 
-// Whole rows at once: a loop without an exit is what compilers make vectors of.
+// Checks whole rows without an early exit, so that compilers vectorise the loop.
 bool all_finite(std::span<const float> row) {
   constexpr uint32_t kExponent = 0x7f800000;
   uint32_t found = 0;
@@ -347,7 +348,7 @@ bool all_finite(std::span<const float> row) {
 
 }  // namespace
 
-// States are looked at too: a row whose logits nobody wants leaves K and V that later tokens attend to.
+// Checks the states too: a row whose logits are not wanted still leaves K and V that later tokens attend to.
 std::vector<std::optional<Error>> Network::find_not_finite(const Pass& pass, std::span<const int> wanted,
                                                            const float* logits) const {
   std::vector<std::optional<Error>> errors(pass.items().size());

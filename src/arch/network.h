@@ -1,5 +1,5 @@
-// A loaded network: config, family, weights; and the forward pass over a batch. It knows no tokenizer, no sampling and
-// no session.
+// A loaded network (config, family, weights) and its forward pass over a batch. It has no tokenizer, no sampling and no
+// session.
 #pragma once
 
 #include <memory>
@@ -11,17 +11,17 @@
 
 #include <kvasir/result.h>
 
+#include "arch/activation_memory.h"
 #include "arch/family.h"
-#include "arch/footprint.h"
-#include "arch/pass.h"
+#include "arch/forward_pass.h"
 #include "format/weight_source.h"
 
 namespace kvasir {
 
-/// A group's tensors while they are held; released on destruction.
+/// The tensors of one group while they are acquired; the destructor releases them.
 class HeldWeights {
  public:
-  /// `group` is the source's; `data` is what it gave.
+  /// `group` is the source's index; `data` is what its acquire() returned.
   HeldWeights(WeightSource& source, int group, std::span<const std::byte* const> data, std::vector<Matrix> matrices,
               std::span<const std::vector<float>> vectors = {})
       : source_(&source), group_(group), matrices_(std::move(matrices)), vectors_(vectors) {
@@ -56,43 +56,43 @@ class Network {
   const Family& family() const { return *family_; }
   const Footprint& footprint() const { return footprint_; }
   WeightSource& source() const { return *source_; }
-  /// Storage type of the largest tensor, the one that people mean: "f16".
+  /// Storage type of the largest tensor, for example "f16".
   std::string_view weight_type() const;
   int64_t parameters() const;
-  /// Bytes of all tensors as stored, one that serves twice counted once.
+  /// Bytes of all tensors as stored; a tensor with two uses counts once.
   size_t weights_bytes() const;
   /// Bytes of the largest layer's matrices.
   size_t largest_layer_bytes() const;
-  /// XXH3-128 over config and tensors in name order, 32 hex digits, of the weights that passes use: those in memory, or
-  /// else the files'.
+  /// XXH3-128 over the config and the tensors in name order, as 32 hex digits. Hashes the weights that passes use:
+  /// those in memory if resident, else the files'.
   Result<std::string> fingerprint() const;
   const TensorDir& tensors() const { return *dir_; }
 
   struct Output {
     float* logits = nullptr;                   ///< receives [wanted tokens over all items][vocab]
-    std::vector<std::optional<Error>> errors;  ///< [items]: not_finite, or none
+    std::vector<std::optional<Error>> errors;  ///< [items]: Error::not_finite, or empty
   };
 
-  /// Runs the batch. Every item's tokens continue its cache: item.first must equal its coverage. On error no cache has
-  /// changed its length, nor has that of an item with an error of its own. `trace` may be null. Errors: an id out of
-  /// range, a position past the cache, no memory, weights that cannot be read; a family whose code takes more memory
-  /// than its dry pass did (Error::internal).
+  /// Runs the batch. Every item's tokens continue its cache: item.first must equal its coverage. On error, no cache has
+  /// changed its length; an item with an error of its own in out->errors keeps its length too. `trace` may be null.
+  /// Errors: an id out of range, a position past the cache, no memory, weights that cannot be read, a family whose code
+  /// takes more memory than its dry pass did (Error::internal).
   Result<void> forward(std::span<const BatchItem> items, Compute& compute, Workspace& workspace, Output* out,
                        const Trace* trace = nullptr) const;
 
  private:
   struct Group {
-    std::vector<const TensorInfo*> infos;     // null: not in this model, or a vector
-    std::vector<Matrix> matrices;             // data is set while acquired
-    std::vector<std::vector<float>> vectors;  // decoded when opened
-    std::vector<RowOrder> orders;             // of each matrix's or vector's rows
+    std::vector<const TensorInfo*> infos;     // null: absent from this model, or a vector
+    std::vector<Matrix> matrices;             // `data` is set only while acquired
+    std::vector<std::vector<float>> vectors;  // decoded to f32 at load
+    std::vector<RowOrder> orders;             // row order of each matrix or vector
     std::vector<std::string> names;           // canonical
     std::vector<GroupedRows> grouped;         // TensorSpec::grouped
     std::vector<bool> by_position;            // TensorSpec::by_position
-    size_t vector_bytes = 0;                  // of the vectors, as stored
+    size_t vector_bytes = 0;                  // bytes of the vectors, as stored
   };
 
-  // Rows [begin, begin + matrix.rows) of the vocabulary head, a group of the source.
+  // Rows [begin, begin + matrix.rows) of the vocabulary head; one group of the source.
   struct Slice {
     int64_t begin;
     Matrix matrix;
@@ -101,7 +101,7 @@ class Network {
   Network() = default;
   Result<Group> bind(const std::vector<TensorSpec>& specs, const TensorDir& dir, const std::string& where) const;
   Result<const TensorInfo*> find(const TensorSpec& spec, const TensorDir& dir, const std::string& where) const;
-  // What the source is opened for; fills slices_.
+  // Lists the groups that the source is opened with. Fills slices_.
   WeightUse weight_use(WeightsMode mode);
   Result<HeldWeights> acquire_layer(int l, int next, Compute& compute) const;
   Result<HeldWeights> acquire_slice(size_t slice, Compute& compute) const;
@@ -118,11 +118,11 @@ class Network {
   Footprint footprint_;
   std::shared_ptr<const TensorDir> dir_;
   std::unique_ptr<WeightSource> source_;
-  std::vector<Group> groups_;  // embed, layers, head
-  int head_bias_ = -1;         // TensorTable::head_bias
-  std::vector<Slice> slices_;  // of the head: one, or as many as a layer's memory asks for when weights are streamed
-  std::vector<RopeFrequencies> ropes_;  // of each kind of the config
-  int64_t integer_cols_ = 0;            // the most inputs of a matrix of integer weights; 0: there is none
+  std::vector<Group> groups_;           // embed, layers, head
+  int head_bias_ = -1;                  // TensorTable::head_bias
+  std::vector<Slice> slices_;           // of the head: one, or several of about a layer's size if weights are streamed
+  std::vector<RopeFrequencies> ropes_;  // [kinds of RoPE]
+  int64_t integer_cols_ = 0;            // largest number of inputs of a matrix with integer weights; 0: none
 };
 
 }  // namespace kvasir

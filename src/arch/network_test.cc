@@ -1,5 +1,5 @@
-// Binding weights and the forward pass, on tiny models: what is refused and by which words, that a failing pass changes
-// nothing, that neighbours in a batch do not touch each other's bits, and what a trace sees.
+// Binding weights and the forward pass, on tiny models: refusals and their texts, a failing pass changes nothing, items
+// of a batch do not change each other's bits, and what a trace receives.
 #include "arch/network.h"
 
 #include <cmath>
@@ -39,7 +39,7 @@ struct Copied {
   std::vector<float> logits, hidden;
 };
 
-// One pass, its rows, and the error of the first item that has one.
+// Runs one pass. Returns its rows, or the error of the first item that has one.
 Result<Copied> forward(const Network& network, std::vector<BatchItem> items, Compute& compute, Workspace& workspace,
                        bool hidden = false, const Trace* trace = nullptr) {
   Copied rows;
@@ -63,7 +63,7 @@ Result<Copied> forward(const Network& network, std::vector<BatchItem> items, Com
   return rows;
 }
 
-// A network with what a pass needs; caches are "grow" in f32 unless said.
+// A network with everything that a pass needs. Caches are "grow" in f32 by default.
 class Runner {
  public:
   explicit Runner(const tiny::Model& model, int threads = 2) {
@@ -192,7 +192,7 @@ TEST(NetworkForward, RefusalsNameTheNumbersAndChangeNothing) {
     refused({{other.get(), 5, more}}, AllOf(HasSubstr("5"), HasSubstr("0")));
     refused({{cache.get(), 70, many}}, AllOf(HasSubstr("161"), HasSubstr("160")));
     refused({{other.get(), 0, more}, {cache.get(), 70, high}}, HasSubstr("50"));
-    // After all that the sequence goes on as if nothing had been asked.
+    // After all these refusals the sequence continues as if nothing had been asked.
     const auto fresh = runner.cache();
     ASSERT_TRUE(runner.run({{fresh.get(), 0, prompt}}));
     EXPECT_TRUE(

@@ -1,4 +1,4 @@
-// RoPE from a configuration: theta, the kinds of scaling, and the frequencies that they give.
+// RoPE from a configuration: theta, the kinds of scaling, and the frequencies that follow.
 // Source: transformers, modeling_rope_utils.py.
 #include <algorithm>
 #include <cmath>
@@ -12,8 +12,8 @@
 namespace kvasir {
 namespace {
 
-// Llama 3.1's divisor of a frequency: `factor` for long waves, 1 for short ones, a blend between them
-// (arXiv:2407.21783 and the reference implementation's smooth factor).
+// Llama 3.1's divisor of a frequency: `factor` for long waves, 1 for short ones, a blend between them (arXiv:2407.21783
+// and the reference implementation's smooth factor).
 struct Llama3Scaling {
   double factor = 1.0, low_freq_factor = 1.0, high_freq_factor = 4.0;
   int64_t original_ctx = 0;
@@ -42,7 +42,7 @@ Result<Llama3Scaling> parse_llama3(const ConfigView& scaling) {
   return s;
 }
 
-// Divisors of the frequencies.
+// Reads a list of channels / 2 divisors of the frequencies.
 Result<std::vector<float>> parse_factors(const ConfigView& scaling, std::string_view key, int channels) {
   KVASIR_TRY(const auto numbers, scaling.get_numbers_or_empty(key));
   if (numbers.size() != static_cast<size_t>(channels / 2))
@@ -57,10 +57,10 @@ Result<std::vector<float>> parse_factors(const ConfigView& scaling, std::string_
   return factors;
 }
 
-// What YaRN and LongRoPE multiply cosines and sines by where a file does not say it.
+// Default factor of cosines and sines of YaRN, if the file gives none.
 double yarn_magnitude(double factor, double scale) { return factor <= 1 ? 1.0 : 0.1 * scale * log_f64(factor) + 1.0; }
 
-// Numbers in 32 bits, as GGUF files keep them.
+// Numbers are rounded to f32, as GGUF files store them.
 Result<void> parse_yarn(const ConfigView& scaling, int max_ctx, RopeConfig* rope) {
   YarnScaling yarn;
   const auto as_f32 = [](double x) { return static_cast<double>(static_cast<float>(x)); };
@@ -80,7 +80,7 @@ Result<void> parse_yarn(const ConfigView& scaling, int max_ctx, RopeConfig* rope
   return {};
 }
 
-// Where the original context is not in the object, it is beside it.
+// If the original context is not in the scaling object, it is beside it.
 Result<void> parse_longrope(const ConfigView& view, const ConfigView& scaling, int max_ctx, RopeConfig* rope) {
   KVASIR_TRY(rope->factors, parse_factors(scaling, "short_factor", rope->channels));
   KVASIR_TRY(rope->long_factors, parse_factors(scaling, "long_factor", rope->channels));
@@ -97,8 +97,8 @@ Result<void> parse_longrope(const ConfigView& view, const ConfigView& scaling, i
   return {};
 }
 
-// Frequencies change only past max_position_embeddings, which is the most that a session may hold. With "alpha"
-// (Hunyuan) they are those of another theta, which GGUF files keep in 32 bits.
+// Reads "dynamic" scaling. Its frequencies change only past max_position_embeddings, the upper bound of a session. With
+// "alpha" (Hunyuan) they are those of another theta, which GGUF files store as f32.
 Result<void> parse_dynamic(const ConfigView& scaling, RopeConfig* rope) {
   KVASIR_CHECK(scaling.get_number_or("factor", 1.0, 1.0, 1e6));
   KVASIR_TRY(const double alpha, scaling.get_number_or("alpha", 0.0, 0.0, 1e6));
@@ -109,7 +109,7 @@ Result<void> parse_dynamic(const ConfigView& scaling, RopeConfig* rope) {
   return {};
 }
 
-// The divisor of frequency i of n channels.
+// The divisor of frequency i of n / 2, for n channels.
 double yarn_divisor(const YarnScaling& yarn, double theta, int i, int n) {
   const auto channel = [&](double turns) {
     const double waves = static_cast<double>(yarn.original_ctx) / (turns * 2.0 * std::numbers::pi);
@@ -141,7 +141,8 @@ constexpr const char* kSupportedRope = "a model with linear, llama3, yarn, longr
 constexpr const char* kFull = "full_attention";
 constexpr const char* kSliding = "sliding_attention";
 
-// One object, or that of layers without a window and that of layers with one, from an object that has both.
+// Reads an object with one entry per kind of layer. Returns one object if both are equal, else those of layers without
+// a window and of layers with one.
 Result<std::vector<ConfigView>> by_layer_type(const ConfigView& view, const ConfigView& parameters) {
   KVASIR_TRY(const std::vector<std::string> used, view.get_strings_or_empty("layer_types"));
   std::vector<ConfigView> objects;
@@ -155,19 +156,19 @@ Result<std::vector<ConfigView>> by_layer_type(const ConfigView& view, const Conf
   return objects;
 }
 
-// The object "rope_parameters" or "rope_scaling"; nothing when neither is there.
+// The object "rope_parameters" or "rope_scaling"; empty if both are absent.
 Result<std::optional<ConfigView>> rope_object(const ConfigView& view) {
   for (const char* key : {"rope_parameters", "rope_scaling"})
     if (view.has(key) && !view.object(key))
       return fail(Error::damaged, fmt::format("\"{}\" is not an object", key), view.where());
   const auto parameters = view.object("rope_parameters"), scaling = view.object("rope_scaling");
   if (parameters && scaling && parameters->json_text() != scaling->json_text())
-    return fail(Error::damaged, "\"rope_parameters\" and \"rope_scaling\" are both there and differ", view.where(),
+    return fail(Error::damaged, "\"rope_parameters\" and \"rope_scaling\" are both present and differ", view.where(),
                 "one of the two");
   return parameters ? parameters : scaling;
 }
 
-// "rope_type", "type" in older files. A file that names a factor and no kind is refused, as transformers does.
+// Reads "rope_type" ("type" in older files). Refuses a factor without a kind, as transformers does.
 Result<std::string> rope_kind(const ConfigView& scaling, bool may_be_unnamed) {
   KVASIR_TRY(std::string old_kind, scaling.get_string_or("type", ""));
   KVASIR_TRY(std::string kind, scaling.get_string_or("rope_type", std::move(old_kind)));
@@ -177,7 +178,7 @@ Result<std::string> rope_kind(const ConfigView& scaling, bool may_be_unnamed) {
               kSupportedRope);
 }
 
-/// What the kinds of one model share.
+/// Values that all kinds of RoPE of one model share.
 struct RopeContext {
   const ConfigView& view;
   int head_dim, max_ctx;
@@ -189,7 +190,7 @@ Result<void> read_scaling(const RopeContext& c, const ConfigView& scaling, const
     KVASIR_TRY(rope->linear, scaling.get_number("factor", 1.0, 1e6));
   } else if (kind == "llama3") {
     KVASIR_TRY(const Llama3Scaling llama3, parse_llama3(scaling));
-    for (double frequency : rope->frequencies())  // not yet scaled
+    for (double frequency : rope->frequencies())  // scaling is not applied yet
       rope->factors.push_back(static_cast<float>(llama3.divisor(frequency)));
   } else if (kind == kGgufFactors) {
     KVASIR_TRY(rope->factors, parse_factors(scaling, kGgufFactors, rope->channels));
@@ -200,7 +201,7 @@ Result<void> read_scaling(const RopeContext& c, const ConfigView& scaling, const
     return parse_longrope(c.view, scaling, c.max_ctx, rope);
   } else if (kind == "dynamic") {
     return parse_dynamic(scaling, rope);
-  } else if (kind == "default" || kind == "mrope") {  // three equal positions for a text (Qwen2-VL)
+  } else if (kind == "default" || kind == "mrope") {  // a text has three equal positions (Qwen2-VL)
     KVASIR_CHECK(scaling.get_ints_or_empty("mrope_section"));
     KVASIR_CHECK(scaling.get_bool_or("mrope_interleaved", false));
   } else {
@@ -210,7 +211,7 @@ Result<void> read_scaling(const RopeContext& c, const ConfigView& scaling, const
   return {};
 }
 
-// A theta in the object is the model's; another one outside it would be a second one.
+// Reads theta inside or outside the scaling object. Two different values are an error.
 Result<double> read_theta(const ConfigView& view, const std::optional<ConfigView>& scaling, double unsaid) {
   constexpr double kMost = 1e12;
   KVASIR_TRY(const double outer, view.get_number_or("rope_theta", unsaid, 1.0, kMost));
@@ -222,7 +223,7 @@ Result<double> read_theta(const ConfigView& view, const std::optional<ConfigView
   return inner;
 }
 
-// A GGUF file gives the number of channels, others their share of a head.
+// A GGUF file gives the number of rotated channels; other files give the fraction of a head.
 Result<int> rotated_channels(const ConfigView& view, const std::optional<ConfigView>& scaling, int head_dim) {
   KVASIR_TRY(const int64_t counted, view.get_int_or(kGgufRotated, 0, 0, head_dim));
   if (counted != 0) return static_cast<int>(counted);

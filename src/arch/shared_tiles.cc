@@ -1,4 +1,4 @@
-// Comparing tiles by address.
+// Compares tiles by address.
 #include "arch/shared_tiles.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Which sequences of a pass hold the same memory, so that it is attended once for all of them. What is computed, and
-// in which order, does not depend on it.
+// Finds sequences of a pass whose caches share memory, so that attention reads that memory once for all of them.
+// Neither the result nor the order of its sums depends on this.
 #pragma once
 
 #include <cstddef>
@@ -10,15 +10,15 @@
 
 namespace kvasir {
 
-/// Sequences whose first `tiles` tiles are the same rows of the same memory.
+/// Sequences whose first `tiles` tiles are the same rows in the same memory.
 struct SharedTiles {
   std::vector<size_t> items;  // at least two, ascending
   int tiles = 0;
 };
 
-/// Each sequence is in one group at most. A group is found for its first sequence: of the others those that share at
-/// least half of what any of them shares with it. Where tiles[i] is empty, i shares nothing. Caches of different shapes
-/// never have memory in common (Layout::adopt).
+/// Groups sequences; each is in at most one group. A group starts at its first sequence and takes in those that share
+/// at least half as many tiles with it as the one that shares most. A sequence with empty tiles[i] is in no group.
+/// Caches of different shapes never share memory (Layout::adopt).
 std::vector<SharedTiles> find_shared_tiles(std::span<const std::span<const Tile>> tiles);
 
 }  // namespace kvasir

@@ -1,4 +1,4 @@
-// Groups of made-up tiles.
+// Grouping of made-up tiles.
 #include "arch/shared_tiles.h"
 
 #include <gmock/gmock.h>
@@ -10,7 +10,7 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-/// Sequences of tiles, each written as the numbers of its blocks.
+/// Finds groups among sequences of tiles; each tile is given as the number of its block.
 std::vector<SharedTiles> find(const std::vector<std::vector<int>>& sequences) {
   static const std::vector<std::byte> memory(1000);
   std::vector<std::vector<Tile>> tiles;

@@ -1,4 +1,4 @@
-// Cutting tensors along their rows.
+// Splits tensors along their rows, and joins MXFP4's codes and scales.
 #include "arch/split_tensors.h"
 
 #include <algorithm>
@@ -55,7 +55,7 @@ struct Around {
   std::string_view before, after;
 };
 
-// Splits a name that ends in `part`, or in `part` and ".weight" or the like; other names give nothing.
+// Splits a name that ends in `part`, optionally followed by ".weight" or the like; empty for other names.
 std::optional<Around> around(std::string_view name, std::string_view part) {
   const size_t at = part.empty() ? name.npos : name.rfind(part);
   if (at == name.npos) return std::nullopt;
@@ -70,11 +70,11 @@ std::string name_around(const Around& around, std::string_view part) {
 
 tl::unexpected<Error> refuse_lone(const TensorInfo& tensor, std::string_view missing, const std::string& where) {
   return fail(Error::damaged,
-              fmt::format("tensor {} is there without {}", in_quotes(tensor.name_in_file()), in_quotes(missing)), where,
-              "a complete checkpoint of this architecture");
+              fmt::format("tensor {} is present without {}", in_quotes(tensor.name_in_file()), in_quotes(missing)),
+              where, "a complete checkpoint of this architecture");
 }
 
-// MXFP4 whose codes and scales are two tensors, as one.
+// Joins an MXFP4 tensor stored as codes and scales into one.
 Result<TensorInfo> join_planes(const TensorInfo& codes, const TensorInfo& scales, const std::string& where) {
   constexpr std::string_view kBytes = "U8";
   const Codec& codec = *find_codec("mxfp4");
@@ -83,7 +83,7 @@ Result<TensorInfo> join_planes(const TensorInfo& codes, const TensorInfo& scales
   const bool some = std::ranges::all_of(wanted, [](int64_t dim) { return dim > 0; });
   if (codes.dtype != kBytes || scales.dtype != kBytes || scales.shape.size() < 2 || codes.shape != wanted || !some)
     return fail(Error::damaged,
-                fmt::format("tensor {} of {} [{}] does not hold blocks of MXFP4 whose scales are {} of {} [{}]",
+                fmt::format("tensor {} ({} [{}]) and its scales {} ({} [{}]) do not fit together as MXFP4",
                             in_quotes(codes.name_in_file()), codes.dtype, fmt::join(codes.shape, ", "),
                             in_quotes(scales.name_in_file()), scales.dtype, fmt::join(scales.shape, ", ")),
                 where, "a complete checkpoint of this architecture");
@@ -102,7 +102,7 @@ Result<TensorInfo> join_planes(const TensorInfo& codes, const TensorInfo& scales
   return joined;
 }
 
-// The parts of one tensor of `dir`.
+// Returns the parts of one tensor of `dir`.
 Result<std::vector<TensorInfo>> parts_of(const TensorInfo& tensor, const TensorSplit& split, const Around& name,
                                          const TensorDir& dir, const std::string& where) {
   if (!split.refused.empty())
@@ -117,7 +117,7 @@ Result<std::vector<TensorInfo>> parts_of(const TensorInfo& tensor, const TensorS
   return split_tensor(joined, split, name.before, after, where);
 }
 
-// Whether it is read together with the tensor that it scales. Errors: there is none.
+// Whether the tensor contains the scales of another one, which reads them. Errors: that other tensor is missing.
 Result<bool> is_scales(const TensorInfo& tensor, std::span<const TensorSplit> splits, const TensorDir& dir,
                        const std::string& where) {
   for (const TensorSplit& split : splits) {

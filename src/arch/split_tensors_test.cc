@@ -1,4 +1,4 @@
-// Tensors cut along their rows: where each part lies.
+// Tensors split along their rows: the place of each part.
 #include "arch/split_tensors.h"
 
 #include <gmock/gmock.h>
@@ -79,7 +79,7 @@ TEST(SplitTensors, RowsThatTakeTurns) {
   EXPECT_FALSE(split_tensor(tensor("x", {3, 0}), kTurns, "", "", "here")) << "no rows";
 }
 
-// The begin and the step of each plane, for every expert and both of the matrices that take turns.
+// Checks the begin and step of both planes, for every expert and both of the alternating matrices.
 TEST(SplitTensors, PlanesOfScalesAndCodes) {
   constexpr TensorSplit kPlanes{.name = "both_blocks", .parts = kGateUp, .by_turns = true, .scales = "both_scales"};
   TensorDir dir;

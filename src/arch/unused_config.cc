@@ -16,7 +16,7 @@ constexpr std::string_view kTraining = "training only", kLabel = "a label",
                            kExperts = "experts", kWindow = "no layer has a window",
                            kScaling = "scaled activations or logits", kOtherAttention = "another kind of attention",
                            kSampling = "Kvasir reads sampling from generation_config.json",
-                           kFixed = "the family fixes it", kLimit = "a second name of the context's length",
+                           kFixed = "the family fixes it", kLimit = "another name for the context length",
                            kSpeed = "speed or memory of another program",
                            kUnused = "a token that generation never needs", kOuter = "text_config has its own";
 
@@ -41,8 +41,8 @@ constexpr KeyRule kConfigRules[] = {
     {"n_special", KeyUse::off, "further tokens"},
     {"predict_special_tokens", KeyUse::harmless, kTraining},
     {"transformers.js_config", KeyUse::harmless, kLabel},
-    {"torch_dtype", KeyUse::harmless, "the tensors have types of their own"},
-    {"dtype", KeyUse::harmless, "the tensors have types of their own"},
+    {"torch_dtype", KeyUse::harmless, "each tensor has its own type"},
+    {"dtype", KeyUse::harmless, "each tensor has its own type"},
 
     {"tie_word_embeddings", KeyUse::noted, kOuter},
     {"eos_token_id", KeyUse::noted, kOuter},
@@ -73,7 +73,7 @@ constexpr KeyRule kConfigRules[] = {
     {"norm_type", KeyUse::harmless, kFixed},
     {"mlp_type", KeyUse::harmless, kFixed},
     {"activation_function", KeyUse::harmless, kFixed},
-    {"lm_head_bias", KeyUse::off, "biases that the family has not"},
+    {"lm_head_bias", KeyUse::off, "biases that the family does not have"},
     {"scale_attn_weights", KeyUse::yes, kScaling},
     {"attention_softmax_in_fp32", KeyUse::harmless, "scores are f32 here"},
     {"scale_attention_softmax_in_fp32", KeyUse::harmless, "scores are f32 here"},
@@ -105,22 +105,22 @@ constexpr KeyRule kConfigRules[] = {
     {"decoder_start_token_id", KeyUse::harmless, kUnused},
 
     {"n_ctx", KeyUse::harmless, kLimit},
-    {"initial_context_length", KeyUse::harmless, "a second name of the original context's length"},
+    {"initial_context_length", KeyUse::harmless, "another name for the original context length"},
     {"seq_length", KeyUse::harmless, kLimit},
     {"seq_len", KeyUse::harmless, kLimit},
     {"max_sequence_length", KeyUse::harmless, kLimit},
     {"model_max_length", KeyUse::harmless, kLimit},
     {"original_max_position_embeddings", KeyUse::harmless, "this RoPE does not depend on it"},
     {"rope_scaling.original_max_position_embeddings", KeyUse::harmless, "this RoPE does not depend on it"},
-    {"rope_scaling.mrope_section", KeyUse::harmless, "a text's three positions are one"},
+    {"rope_scaling.mrope_section", KeyUse::harmless, "a text has one position, not three"},
     {"use_mrope", KeyUse::off, "positions in images"},
     {"sliding_window", KeyUse::harmless, kWindow},
     {"max_window_layers", KeyUse::harmless, "layer_types decides, or no layer has a window"},
     {"use_sliding_window", KeyUse::off, kWindow},
     {"sliding_window_pattern", KeyUse::off, kWindow},
 
-    {"attention_bias", KeyUse::harmless, "biases are there where the file has them"},
-    {"mlp_bias", KeyUse::harmless, "biases are there where the file has them"},
+    {"attention_bias", KeyUse::harmless, "a layer has the biases that its file contains"},
+    {"mlp_bias", KeyUse::harmless, "a layer has the biases that its file contains"},
     {"is_decoder", KeyUse::harmless, kFixed},
     {"layer_norm_eps", KeyUse::harmless, kFixed},
     {"layer_norm_epsilon", KeyUse::harmless, kFixed},
@@ -168,11 +168,11 @@ constexpr KeyRule kConfigRules[] = {
     {"embd_layer", KeyUse::harmless, kMedia},
     {"ignore_index", KeyUse::harmless, kTraining},
 
-    {"quantization_config.modules_to_not_convert", KeyUse::harmless, "the tensors have types of their own"},
+    {"quantization_config.modules_to_not_convert", KeyUse::harmless, "each tensor has its own type"},
     {"quantization_config.dequantize", KeyUse::harmless, kSpeed},
     {"compression_config", KeyUse::refused, "quantised weights"},
     {"moe_capacity", KeyUse::harmless, kTraining},
-    {"moe_use_aux_free", KeyUse::harmless, "the bias of the choice is there where the file has it"},
+    {"moe_use_aux_free", KeyUse::harmless, "used if the file contains the bias"},
     {"moe_gate", KeyUse::harmless, kFixed},
     {"moe_layer_end_index", KeyUse::harmless, "the last layer"},
     {"scoring_func", KeyUse::harmless, kFixed},
@@ -180,7 +180,7 @@ constexpr KeyRule kConfigRules[] = {
     {"aux_loss_alpha", KeyUse::harmless, kTraining},
     {"seq_aux", KeyUse::harmless, kTraining},
     {"use_bidirectional_attention", KeyUse::off, "an encoder"},
-    {"attention_out_bias", KeyUse::off, "biases that the family has not"},
+    {"attention_out_bias", KeyUse::off, "biases that the family does not have"},
     {"img_processor", KeyUse::harmless, kMedia},
     {"num_experts", KeyUse::off, kExperts},
     {"num_local_experts", KeyUse::off, kExperts},
@@ -231,13 +231,13 @@ constexpr KeyRule kConfigRules[] = {
     {"cross_attention_hidden_size", KeyUse::off, "an encoder"},
     {"is_encoder_decoder", KeyUse::off, "an encoder"},
     {"tie_encoder_decoder", KeyUse::off, "an encoder"},
-    {"pruned_heads", KeyUse::off, "heads that are left out"},
+    {"pruned_heads", KeyUse::off, "heads that are removed"},
     {"chunk_size_feed_forward", KeyUse::harmless, kSpeed},
     {"is_causal", KeyUse::yes, kOtherAttention},
 };
 
 constexpr std::string_view kLength = "the length is limited by GenerateOptions::max_tokens and the context",
-                           kChoice = "Kvasir does not choose tokens by it";
+                           kChoice = "Kvasir's sampler does not use it";
 
 constexpr KeyRule kGenerationRules[] = {
     {"transformers_version", KeyUse::harmless, kLabel},
@@ -279,7 +279,7 @@ constexpr KeyRule kGenerationRules[] = {
     {"stop_strings", KeyUse::off, kChoice},
 };
 
-// True where the value leaves everything as it is.
+// Whether this value of the key changes nothing.
 bool is_neutral(KeyUse use, std::string_view value) {
   constexpr std::string_view kOff[] = {"false", "0", "0.0", "-0.0", "\"\"", "[]", "{}"};
   const auto is = [value](std::string_view text) { return value == text; };
@@ -300,7 +300,8 @@ bool is_neutral(KeyUse use, std::string_view value) {
   return false;
 }
 
-// The tables name keys of the language model, wherever the file keeps it, and one spelling of RoPE's object.
+// The name that the tables use: keys of the language model, wherever the file keeps it, and one spelling of RoPE's
+// object.
 std::string canonical_key(std::string_view path) {
   constexpr std::string_view kText = "text_config.", kNew = "rope_parameters.", kOld = "rope_scaling.";
   if (path.starts_with(kText)) path.remove_prefix(kText.size());
@@ -311,8 +312,8 @@ std::string canonical_key(std::string_view path) {
   return std::string(kOld).append(path);
 }
 
-// Opens a quantisation of the known method, so that its keys are looked at one by one. Errors: another one, by its
-// method: "awq", "gptq", "fp8", ...
+// Marks a quantisation of the known method as an object, so that its keys are checked one by one. Errors: another
+// method, by its name ("awq", "gptq", "fp8", ...).
 Result<void> open_quantization(const ConfigView& file, std::string_view known) {
   for (const std::string& path : file.unread()) {
     if (canonical_key(path) != "quantization_config") continue;

@@ -23,7 +23,7 @@ constexpr KeyRule kArchRules[] = {
     {"rope.scaling.yarn_*", KeyUse::refused, kYarn},
     {"rope.freq_base_swa", KeyUse::refused, "RoPE that differs between layers"},
     {"rope.dimension_count_swa", KeyUse::refused, "RoPE that differs between layers"},
-    {"rope.dimension_sections", KeyUse::harmless, "a text's three positions are one"},
+    {"rope.dimension_sections", KeyUse::harmless, "a text has one position, not three"},
     {"attention.layer_norm_epsilon", KeyUse::harmless, kFixed},
     {"attention.layer_norm_rms_epsilon", KeyUse::harmless, kFixed},
     {"attention.causal", KeyUse::yes, kOtherAttention},
@@ -50,9 +50,9 @@ constexpr KeyRule kArchRules[] = {
     {"classifier.output_labels", KeyUse::refused, "a classifier instead of a language model"},
 };
 
-// Keys that are not the architecture's.
+// Keys that do not belong to the architecture.
 constexpr KeyRule kOuterRules[] = {
-    {"general.sampling.*", KeyUse::noted, "Kvasir does not choose tokens by it"},
+    {"general.sampling.*", KeyUse::noted, "Kvasir's sampler does not use it"},
     {"general.*", KeyUse::harmless, "a label"},
     {"split.*", KeyUse::harmless, "the parts of the file"},
     {"quantize.*", KeyUse::harmless, "how the file was made"},
@@ -67,7 +67,7 @@ constexpr KeyRule kOuterRules[] = {
 bool all_zero(const GgufValue& value) {
   if (const auto numbers = value.as_numbers())
     return std::all_of(numbers->begin(), numbers->end(), [](double x) { return x == 0; });
-  if (value.type == GgufType::array)  // of booleans, or of texts
+  if (value.type == GgufType::array)  // of booleans or strings
     return value.strings.empty() &&
            std::all_of(value.bytes.begin(), value.bytes.end(), [](std::byte b) { return b == std::byte{0}; });
   if (const auto flag = value.as_bool()) return !*flag;

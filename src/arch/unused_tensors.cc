@@ -1,4 +1,4 @@
-// Tensors that the family's table does not name.
+// Lists or refuses tensors that the family's table does not name.
 #include <algorithm>
 #include <charconv>
 #include <iterator>
@@ -20,7 +20,7 @@ struct NameRule {
   std::string_view text, why;
 };
 
-// Beginnings, in files of transformers after any "model.", and in GGUF files.
+// Prefixes, after any "model." in files of transformers, and in GGUF files.
 constexpr NameRule kBeginnings[] = {
     {"vision_tower.", kVision},
     {"vision_model.", kVision},
@@ -44,7 +44,7 @@ constexpr NameRule kEndings[] = {
     {"attn_rot_embd.weight", kFrequencies},
 };
 
-// The layer that a name puts its tensor in: the number after "layers.", "h." or "blk.".
+// The layer number in a tensor name: the number after "layers.", "h." or "blk.".
 std::optional<int> layer_of(std::string_view name) {
   for (std::string_view before : {"layers.", "h.", "blk."}) {
     const size_t at = name.find(before);
@@ -57,7 +57,7 @@ std::optional<int> layer_of(std::string_view name) {
   return std::nullopt;
 }
 
-// Whole files may be of another model than its text, or of more than its layers.
+// Why the tensor changes no result; empty if it may. Files can contain more than the language model's layers.
 std::string_view reason(const Family& family, const ModelConfig& config, std::string_view name) {
   for (std::string_view ending : family.buffers)
     if (name.ends_with(ending)) return "a mask, which Kvasir computes";
@@ -82,7 +82,7 @@ std::vector<const TensorSpec*> specs_of(const TensorTable& table) {
   return specs;
 }
 
-// Files of a tied model may hold the head all the same. It is the embedding again, or the file contradicts itself.
+// A file of a tied model may contain a head too. It must equal the embedding, or the file contradicts itself.
 Result<bool> repeats_embedding(const TensorInfo& tensor, const TensorInfo& head, const TensorDir& dir,
                                const std::string& where) {
   const bool plain = !tensor.scattered && !head.scattered;
@@ -90,7 +90,7 @@ Result<bool> repeats_embedding(const TensorInfo& tensor, const TensorInfo& head,
                     std::ranges::equal(dir.data(tensor), dir.data(head));
   if (same) return true;
   return fail(Error::damaged,
-              fmt::format("the head is tied to the embedding (\"tie_word_embeddings\"), and {} is another one",
+              fmt::format("the head is tied to the embedding (\"tie_word_embeddings\"), but {} differs from it",
                           in_quotes(tensor.name_in_file())),
               where, "the config.json that belongs to these weights");
 }
@@ -117,7 +117,7 @@ Result<std::vector<Ignored>> unused_tensors(const Family& family, const ModelCon
   std::unordered_set<const TensorInfo*> used;
   const TensorInfo* head = nullptr;
   for (const TensorSpec* spec : specs_of(table)) {
-    KVASIR_TRY(head, find_tensor(family, *spec, dir, where));  // the head's matrix is the last one
+    KVASIR_TRY(head, find_tensor(family, *spec, dir, where));  // the head's matrix is the last spec
     used.insert(head);
   }
   std::vector<Ignored> ignored;

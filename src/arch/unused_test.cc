@@ -1,4 +1,4 @@
-// The tables of keys that nobody reads: how rules are found, and that real files hold no key that is not in them.
+// The tables of keys that nothing reads: how rules are found, and that real files contain no other key.
 #include "arch/unused.h"
 
 #include <filesystem>
@@ -70,7 +70,7 @@ TEST(Unused, AQuantisationIsReadWhereItIsKnown) {
   EXPECT_TRUE((*listed)[1].noted) << "a key that nobody knows";
 }
 
-// Keys of other programs, which mean nothing to transformers either, are noted.
+// Keys of other programs, which transformers does not know either, are noted.
 TEST(Unused, RealConfigsHoldNoKeyThatIsNotKnown) {
   const auto folder = tiny::outside_data() / "hf-configs";
   if (tiny::outside_data().empty()) GTEST_SKIP() << "outside data folder is absent";

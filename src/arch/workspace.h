@@ -1,5 +1,5 @@
-// Memory for activations: handed out in order, taken back to a mark, kept between passes. How much a pass needs is
-// footprint.h's.
+// A stack of memory for activations: handed out in order, released back to a mark, kept between passes.
+// activation_memory.h predicts how much a pass needs.
 #pragma once
 
 #include <cstddef>
@@ -14,16 +14,16 @@ namespace kvasir {
 
 class Workspace {
  public:
-  /// Makes the next passes fit: `floats` at once, all of them free. Errors: no memory.
+  /// Empties the workspace and makes room for `floats` floats. Errors: no memory.
   Result<void> reserve(size_t floats);
 
-  /// Floats that `take` uses for n rows of `cols`.
+  /// Floats that take(n, cols) uses.
   static size_t floats_for(int n, int64_t cols) {
     return (static_cast<size_t>(n) * static_cast<size_t>(cols) + 15) / 16 * 16;
   }
 
-  /// n rows of `cols`, not cleared. Past what is reserved they are memory of their own, good until the next reserve();
-  /// most() tells.
+  /// Returns n rows of `cols` floats, contents unspecified. Rows past what is reserved get memory of their own, valid
+  /// until the next reserve(); most() shows that this happened.
   Rows take(int n, int64_t cols) {
     if (columns_ != nullptr) columns_->push_back(cols);
     const size_t begin = used_, floats = floats_for(n, cols);
@@ -36,10 +36,10 @@ class Workspace {
   size_t mark() const { return used_; }
   void back_to(size_t mark) { used_ = mark; }
 
-  /// Floats of the last reserve(), and the most in use at once since.
+  /// Floats of the last reserve(), and the largest number in use at once since then.
   size_t reserved() const { return reserved_; }
   size_t most() const { return most_; }
-  /// The `cols` of each take() from now on are appended to *columns; null ends that.
+  /// From now on, take() appends its `cols` to *columns; null ends that.
   void list_columns(std::vector<int64_t>* columns) { columns_ = columns; }
 
  private:

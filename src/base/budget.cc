@@ -1,4 +1,4 @@
-// The arithmetic of promises.
+// Adds up and compares reservations.
 #include "base/budget.h"
 
 #include <limits>
@@ -36,7 +36,7 @@ Result<BudgetSharePtr> Budget::take(size_t bytes, const std::string& owner, cons
       if (held > 0) others.push_back(fmt::format("{} {:.1f} MB", name, static_cast<double>(held) / 1e6));
     return fail(Error::no_room,
                 fmt::format("{} {} B, {} B of the {} B for this run are left ({})", what, bytes, left, bytes_,
-                            others.empty() ? "nothing is promised yet" : fmt::format("{}", fmt::join(others, ", "))),
+                            others.empty() ? "nothing is reserved yet" : fmt::format("{}", fmt::join(others, ", "))),
                 parameter_, hint);
   }
   taken_[owner] += bytes;

@@ -1,4 +1,5 @@
-// One number of bytes for a whole run, and who was promised what of it. It promises and refuses; it allocates nothing.
+// A limit in bytes for a whole run, and who has reserved how much of it. It only counts and refuses; it allocates
+// nothing.
 #pragma once
 
 #include <cstddef>
@@ -12,12 +13,12 @@
 
 namespace kvasir {
 
-/// What a process takes besides what is counted: code and libraries, stacks, the heap's small objects.
+/// Memory of a process that is not counted one by one: code and libraries, stacks, small objects on the heap.
 inline constexpr size_t kProcessBytes = size_t{16} << 20;
 
 class Budget;
 
-/// A promise; its destruction takes it back.
+/// A reservation; the destructor returns its bytes to the budget.
 class BudgetShare {
  public:
   ~BudgetShare();
@@ -37,18 +38,20 @@ using BudgetSharePtr = std::unique_ptr<BudgetShare>;
 /// Thread-safe.
 class Budget : public std::enable_shared_from_this<Budget> {
  public:
-  /// `bytes`: 0 for no limit; then everything is promised. `parameter` is what sets it: `where` of its errors.
+  /// `bytes` is the limit; 0: no limit, every reservation succeeds. `parameter` names the option that sets the limit;
+  /// errors have it as `where`.
   static std::shared_ptr<Budget> create(size_t bytes, std::string parameter = "ModelOptions::ram") {
     return std::shared_ptr<Budget>(new Budget(bytes, std::move(parameter)));
   }
 
-  /// The whole of it; 0: no limit.
+  /// The limit in bytes; 0: no limit.
   size_t bytes() const { return bytes_; }
   bool limited() const { return bytes_ != 0; }
   size_t left() const;
 
-  /// Errors: less is left; names what was asked for, what is left and who has the rest. `owner` is a word for people,
-  /// "weights"; `what` is the thing that needs the bytes now: "a context of 512 positions needs".
+  /// Reserves `bytes`. Errors: fewer bytes are left (names what was asked for, what is left and who has the rest).
+  /// `owner` is a word for the user, such as "weights"; `what` begins the error text: "a context of 512 positions
+  /// needs".
   Result<BudgetSharePtr> take(size_t bytes, const std::string& owner, const std::string& what, const std::string& hint);
 
  private:

@@ -1,4 +1,4 @@
-// Promises, and the refusal of what is too much.
+// Reservations, and the refusal of one that is too large.
 #include "base/budget.h"
 
 #include <gmock/gmock.h>

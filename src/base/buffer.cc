@@ -37,7 +37,7 @@ Result<Buffer> Buffer::map(size_t bytes, size_t align, Owner owner, int flags, i
   Buffer buffer;
   if (bytes == 0) return buffer;
   const size_t guard = page_bytes();
-  if (bytes > SIZE_MAX / 2) return no_memory(bytes, ENOMEM);  // below, nothing overflows
+  if (bytes > SIZE_MAX / 2) return no_memory(bytes, ENOMEM);  // so that nothing below overflows
   const size_t usable = (bytes + align - 1) / align * align + (align - guard), mapped = usable + 2 * guard;
   void* base = mmap(nullptr, mapped, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
   if (base == MAP_FAILED) return no_memory(bytes, errno);

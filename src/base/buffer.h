@@ -1,5 +1,5 @@
-// Memory that is counted: anonymous mappings, each charged to an owner, so that freeing really returns the bytes. Not
-// for small objects; those live on the ordinary heap.
+// Memory that is counted: anonymous mappings, each charged to an owner, so that freeing really returns the bytes to the
+// system. Small objects live on the ordinary heap instead.
 #pragma once
 
 #include <cstddef>
@@ -11,8 +11,8 @@
 
 namespace kvasir {
 
-/// A zero-filled anonymous mapping. Move-only; the destructor gives the pages back to the system. A page on either side
-/// can be neither read nor written, so that the kernel never joins it with a neighbour and counts it by itself.
+/// A zero-filled anonymous mapping. Move-only; the destructor unmaps it. The page on either side can be neither read
+/// nor written, so the kernel never merges the mapping with a neighbour and counts it by itself.
 class Buffer {
  public:
   Buffer() = default;
@@ -23,23 +23,23 @@ class Buffer {
   }
   ~Buffer();
 
-  /// `bytes` may be 0 (an empty buffer). `huge` asks for 2 MiB pages where the system gives them,
-  /// the last one too, even if only part of it is asked for.
+  /// `bytes` may be 0 (an empty buffer). `huge` asks for 2 MiB pages where the system has them, including the last one
+  /// even if only part of it is asked for. Errors: no memory.
   static Result<Buffer> allocate(size_t bytes, Owner owner, bool huge = false);
-  /// Address space for `bytes`, of which nothing is counted before charge(): the system gives a page when it is first
-  /// written. Never huge pages, which would be given whole where one page is written. Errors: no address space.
+  /// Reserves address space for `bytes`, none of it counted before charge(): the system adds a page when it is first
+  /// written. Never uses huge pages, since one written byte would make a whole one resident. Errors: no address space.
   static Result<Buffer> reserve(size_t bytes, Owner owner);
 
   std::byte* data() const { return data_; }
-  /// As asked for; of a reservation, what is charged.
+  /// Bytes asked for; for a reservation, the bytes charged.
   size_t bytes() const { return bytes_; }
-  /// So many bytes of a reservation are in use in all, wherever in it they lie.
+  /// Sets the number of bytes of a reservation that are in use, wherever in it they lie.
   void charge(size_t bytes);
-  /// Writes every page, so that all of it is resident from now on.
+  /// Writes every page, so that the whole buffer is resident.
   void touch();
 
  private:
-  // [guard][usable, from a multiple of align on][guard], without anything counted.
+  // Maps [guard][usable, aligned to `align`][guard] and charges nothing.
   static Result<Buffer> map(size_t bytes, size_t align, Owner owner, int flags, int advice);
   void swap(Buffer& other) noexcept {
     std::swap(data_, other.data_);
@@ -50,8 +50,8 @@ class Buffer {
   }
 
   std::byte* data_ = nullptr;  // inside the mapping, aligned to 64 bytes (2 MiB when huge)
-  size_t bytes_ = 0;           // counted
-  void* base_ = nullptr;       // of the mapping, its first guard page
+  size_t bytes_ = 0;           // charged to owner_
+  void* base_ = nullptr;       // first guard page, the start of the mapping
   size_t mapped_ = 0;
   Owner owner_ = Owner::activations;
 };
@@ -59,7 +59,7 @@ class Buffer {
 /// `bytes` rounded up to the system's pages.
 size_t whole_pages(size_t bytes);
 
-/// The bytes() of this owner's live buffers, now.
+/// Sum of bytes() over this owner's live buffers.
 size_t live_bytes(Owner owner);
 
 }  // namespace kvasir

@@ -1,4 +1,4 @@
-// Mappings: the counters to the byte, what the pages hold, and the system's own view of what is resident.
+// Mappings: counters exact to the byte, contents of the pages, and residency according to the system.
 #include "base/buffer.h"
 
 #include <gmock/gmock.h>
@@ -62,13 +62,13 @@ TEST(Buffer, IsZeroFilledEvenWhereDirtyMemoryWas) {
 }
 
 TEST(Buffer, IsAligned) {
-  std::vector<Buffer> held;  // so that no two share an address by chance
+  std::vector<Buffer> held;  // all stay alive, so that no two get the same address
   for (const size_t bytes : {size_t{1}, size_t{63}, size_t{4096}, kMiB + 1, kHuge, kHuge + 1, 3 * kHuge}) {
     held.push_back(make(bytes));
     EXPECT_EQ(reinterpret_cast<uintptr_t>(held.back().data()) % 64, 0u) << bytes;
     held.push_back(make(bytes, Owner::weights, true));
     EXPECT_EQ(reinterpret_cast<uintptr_t>(held.back().data()) % kHuge, 0u) << bytes;
-    std::memset(held.back().data(), 0x5a, bytes);  // all of it is inside the mapping
+    std::memset(held.back().data(), 0x5a, bytes);  // shows that all bytes lie inside the mapping
   }
 }
 
@@ -102,7 +102,7 @@ TEST(Buffer, RefusesAbsurdSizes) {
 TEST(Buffer, ReservedSpaceCostsWhatIsCharged) {
   const size_t kv = live_bytes(Owner::kv), resident = resident_bytes();
   {
-    auto space = Buffer::reserve(size_t{64} << 30, Owner::kv);  // more than there is
+    auto space = Buffer::reserve(size_t{64} << 30, Owner::kv);  // more than the machine's memory
     ASSERT_TRUE(space) << space.error().message();
     EXPECT_EQ(space->bytes(), 0u);
     EXPECT_EQ(live_bytes(Owner::kv), kv);
@@ -147,7 +147,7 @@ TEST(Buffer, MovesItsMemoryAndItsCharge) {
 TEST(Buffer, AMovedFromOneIsEmptyAndReusable) {
   Buffer a = make(100, Owner::kv);
   const Buffer b = std::move(a);
-  EXPECT_EQ(a.data(), nullptr);  // NOLINT(bugprone-use-after-move): that it is empty is the promise
+  EXPECT_EQ(a.data(), nullptr);  // NOLINT(bugprone-use-after-move): that it is empty is the contract
   EXPECT_EQ(a.bytes(), 0u);
   a = make(10, Owner::kv);
   EXPECT_EQ(a.bytes(), 10u);
@@ -164,7 +164,7 @@ TEST(Buffer, AssigningOverOneGivesItsBytesBack) {
 }
 
 TEST(Buffer, TouchMakesAllOfItResidentAndTheEndGivesItBack) {
-  constexpr size_t kBytes = 64 * kMiB, kNoise = 16 * kMiB;  // AddressSanitizer keeps 1/8 on the side
+  constexpr size_t kBytes = 64 * kMiB, kNoise = 16 * kMiB;  // AddressSanitizer uses another 1/8 for its shadow
   const size_t before = resident_bytes();
   {
     Buffer buffer = make(kBytes, Owner::kv);

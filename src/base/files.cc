@@ -1,4 +1,4 @@
-// POSIX calls. Every failure names the path and the system's own words.
+// POSIX calls. Every error names the path and has the system's own message.
 #include "base/files.h"
 
 #include <fcntl.h>
@@ -31,10 +31,10 @@ tl::unexpected<Error> fail_errno(const char* action, const fs::path& path, int e
 namespace {
 
 constexpr size_t kWriteBuffer = size_t{256} << 10;
-constexpr const char* kCutHint = "the file was cut while in use; restore it and start again";
+constexpr const char* kCutHint = "restoring the file, which was truncated while in use, and starting again";
 constexpr size_t kMaxSyscallBytes = size_t{1} << 30;  // Linux moves at most 2 GiB - 4 KiB in one call
 
-/// Reads until `out` is full or the file ends; gives the number of bytes read.
+/// Reads until `out` is full or the file ends. Returns the number of bytes read.
 Result<size_t> pread_fully(int fd, const fs::path& path, uint64_t offset, std::span<std::byte> out) {
   size_t done = 0;
   while (done < out.size()) {
@@ -65,15 +65,15 @@ fs::path folder_of(const fs::path& path) { return path.has_parent_path() ? path.
 
 std::string open_file(int fd) { return fmt::format("/proc/self/fd/{}", fd); }
 
-// A name for a fresh temporary beside `target`, made by `make`, which leaves errno. A leftover of an earlier process
-// with our number gets out of the way by counting.
+// Creates a new temporary beside `target` with `make`, which sets errno on failure. If an earlier process with our
+// number left one of the same name, a counter in the name avoids it.
 template <class Make>
 bool make_temporary(const fs::path& target, fs::path& temporary, TemporaryName& remembered, Make make) {
   constexpr int kTries = 100;
   for (int i = 0; i < kTries; ++i) {
     temporary = temporary_name(target, i);
     if (!is_there(temporary)) {
-      remembered = TemporaryName(temporary);  // before it is there, so that a signal finds it
+      remembered = TemporaryName(temporary);  // registered before it exists, so that a signal removes it
       if (make(temporary.c_str())) return true;
       if (errno != EEXIST) break;
     }
@@ -97,11 +97,11 @@ Result<int> create_temporary(const fs::path& target, fs::path& temporary, Tempor
   return fd;
 }
 
-/// A file of the folder's file system that has no name and can get one later; -1 where there is none.
+/// Opens a file in the folder's file system that has no name and can get one later; -1 if that is not possible.
 int create_unnamed(const fs::path& folder) {
   const int fd = ::open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0666);
   if (fd < 0) return -1;
-  if (::access(open_file(fd).c_str(), F_OK) != 0) {  // no /proc, through which it gets its name
+  if (::access(open_file(fd).c_str(), F_OK) != 0) {  // no /proc, which link_unnamed() needs
     ::close(fd);
     return -1;
   }
@@ -129,7 +129,8 @@ Result<void> sync_file(int fd, const fs::path& path) {
   return fail_errno("flush", path, errno);
 }
 
-/// The rename itself reaches the disk only with its folder; some file systems cannot sync one, and that is no error.
+/// Syncs the folder, without which the rename may not reach the disk. Some file systems cannot sync a folder; that is
+/// not an error.
 void sync_folder_of(const fs::path& path) {
   const int fd = ::open(folder_of(path).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) return;
@@ -157,7 +158,7 @@ std::optional<Error> dangling_link(const fs::path& path) {
   std::error_code ec;
   if (!fs::is_symlink(fs::symlink_status(path, ec)) || fs::status(path, ec).type() != fs::file_type::not_found)
     return std::nullopt;
-  constexpr int kMostHops = 40;  // the system's own limit
+  constexpr int kMostHops = 40;  // Linux's own limit
   fs::path at = path, to = fs::read_symlink(path, ec);
   for (int hop = 0; hop < kMostHops && !ec; ++hop) {
     const fs::path next = at.parent_path() / to;
@@ -169,7 +170,7 @@ std::optional<Error> dangling_link(const fs::path& path) {
                "put the file back there, or download it again"};
 }
 
-// O_NONBLOCK keeps a pipe from hanging the open.
+// O_NONBLOCK: opening a pipe must not block.
 Result<InputFile> InputFile::open(const fs::path& path) {
   InputFile file;
   file.path_ = path;
@@ -206,9 +207,9 @@ Result<FileStamp> InputFile::stamp() const {
   return stamp_of(info);
 }
 
-// Local file systems of Linux, and those that lie on one.
+// True for Linux's local file systems and those layered on them.
 bool InputFile::keeps_change_time() const {
-  constexpr unsigned kZfs = 0x2fc12fc1, kBcachefs = 0xca451a4e;  // not in Linux's own list
+  constexpr unsigned kZfs = 0x2fc12fc1, kBcachefs = 0xca451a4e;  // not in Linux's header of magic numbers
   constexpr std::array<unsigned, 11> kKnown{
       EXT4_SUPER_MAGIC, XFS_SUPER_MAGIC, BTRFS_SUPER_MAGIC, F2FS_SUPER_MAGIC,     OVERLAYFS_SUPER_MAGIC,
       TMPFS_MAGIC,      RAMFS_MAGIC,     SQUASHFS_MAGIC,    EROFS_SUPER_MAGIC_V1, kZfs,
@@ -252,7 +253,7 @@ Result<AtomicFile> AtomicFile::create(const fs::path& path) {
   std::error_code ignored;
   const fs::file_status status = fs::status(path, ignored);
   file.target_ = fs::is_symlink(fs::symlink_status(path, ignored)) ? fs::weakly_canonical(path, ignored) : path;
-  if (fs::exists(status) && !fs::is_regular_file(status)) {  // renaming over /dev/null would replace the device
+  if (fs::exists(status) && !fs::is_regular_file(status)) {  // a rename would replace a device such as /dev/null
     file.fd_ = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
     if (file.fd_ < 0) return fail_errno("write", path, errno);
     return file;
@@ -289,8 +290,8 @@ void AtomicFile::discard() {
   remembered_.forget();
 }
 
-// Always in whole buffers at multiples of their size: the page cache then holds the file in large pieces, from which it
-// is read several times as fast as from single pages (docs/memory.md).
+// Writes only whole buffers at multiples of their size: the page cache then holds the file in large pieces, and reads
+// from those are several times as fast as from single pages (docs/memory.md).
 Result<void> AtomicFile::write(std::span<const std::byte> bytes) {
   if (fd_ < 0) return fail(Error::bad_argument, "the output is already finished", target_.string());
   while (!bytes.empty()) {
@@ -308,8 +309,8 @@ Result<void> AtomicFile::flush() {
   return written;
 }
 
-// A link cannot replace what is there, so it is made beside that and renamed. Where links are forbidden the bytes are
-// copied: a long run's work is worth it.
+// Gives the unnamed file a name. A link cannot replace an existing file, so it is made beside that file and renamed
+// later. If links are not allowed, the bytes are copied, since they may be the result of a long run.
 Result<void> AtomicFile::name_unnamed() {
   if (link_unnamed(fd_, target_.c_str())) return {};
   const bool taken = errno == EEXIST;

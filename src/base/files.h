@@ -1,5 +1,5 @@
-// Files as bytes: reads that a file cut meanwhile turns into errors, small whole-file reads, and outputs that appear
-// complete or not at all. Nothing here knows what the bytes mean; mappings are format/mapped_file.h's.
+// Files as bytes: reads that report a file truncated in the meantime as an error, small whole-file reads, and outputs
+// that appear complete or not at all. Memory-mapped files are in format/mapped_file.h.
 #pragma once
 
 #include <cstddef>
@@ -17,24 +17,24 @@
 
 namespace kvasir {
 
-/// not_found, no_room or io.
+/// Maps errno to not_found, no_room or io.
 Error::Kind kind_of_errno(int error);
-/// What the system said of a path.
+/// An error with the system's own message about a path.
 tl::unexpected<Error> fail_errno(const char* action, const std::filesystem::path& path, int error,
                                  std::string hint = {});
 
-/// Whether something has that name: a link to nothing has, which std::filesystem::exists denies. Opening it says what
-/// is wrong with it.
+/// Whether a directory entry with that name exists, including a link to nothing, for which std::filesystem::exists
+/// returns false.
 bool is_there(const std::filesystem::path& path);
 
-/// Why there is no file behind a link: "a link to X, which does not exist". Null: `path` is no such link.
+/// If `path` is a link to nothing, the error that says so: "a link to X, which does not exist". Otherwise empty.
 std::optional<Error> dangling_link(const std::filesystem::path& path);
 
-/// Two states of a file differ in one of these numbers.
+/// Identifies a file's state: any change alters at least one of these numbers.
 struct FileStamp {
   uint64_t device = 0, inode = 0, bytes = 0;
-  int64_t modified_ns = 0;  ///< anybody can set it
-  int64_t changed_ns = 0;   ///< ctime: only the system sets it, with every change of content, name or rights
+  int64_t modified_ns = 0;  ///< mtime; any program can set it
+  int64_t changed_ns = 0;   ///< ctime: only the system sets it, at every change of content, name or permissions
   bool operator==(const FileStamp&) const = default;
 };
 
@@ -48,18 +48,18 @@ class InputFile {
   ~InputFile();
 
   const std::filesystem::path& path() const { return path_; }
-  /// When it was opened.
+  /// Size when the file was opened, in bytes.
   size_t size() const { return size_; }
   int fd() const { return fd_; }
-  /// The stamp when the file was opened, and now.
+  /// The stamp taken when the file was opened; stamp() takes one now.
   const FileStamp& opened_as() const { return opened_as_; }
   Result<FileStamp> stamp() const;
-  /// Whether its file system is one whose ctime changes with every change. Of network and foreign file systems nobody
-  /// knows.
+  /// Whether the file's file system updates ctime at every change. False for network and foreign file systems, where
+  /// this is not known.
   bool keeps_change_time() const;
-  /// Copies out.size() bytes from `offset`, from any thread. A read that ends early is an error.
+  /// Copies out.size() bytes from `offset`. Thread-safe. Errors: the read ends early or fails.
   Result<void> read_at(uint64_t offset, std::span<std::byte> out) const;
-  /// Errors: the file is shorter than it was when it was opened.
+  /// Errors: the file is shorter than when it was opened.
   Result<void> check_size() const;
 
  private:
@@ -71,13 +71,14 @@ class InputFile {
   FileStamp opened_as_;
 };
 
-/// The whole of a regular file as text; more than max_bytes is an error. An empty file is an empty string.
+/// Reads a regular file as text; an empty file is an empty string. Errors: more than max_bytes bytes, or an unreadable
+/// file.
 Result<std::string> read_text_file(const std::filesystem::path& path, size_t max_bytes);
 
-/// An output that replaces `path` only when commit() succeeds. Until then its bytes are in a file without a name, of
-/// which nothing stays whatever ends the process; or, where the file system has no such files, in a temporary beside
-/// `path`, which the destructor and remove_temporaries() remove. create() removes temporaries of the path that killed
-/// processes have left. A path that is a device or a pipe is written straight through. One thread at a time.
+/// An output that replaces `path` only when commit() succeeds. Until then its bytes are in a file without a name, which
+/// vanishes however the process ends. If the file system has no such files, they are in a temporary beside `path`,
+/// which the destructor and remove_temporaries() remove. create() removes temporaries of the path that killed processes
+/// left. A device or a pipe is written directly. For one thread at a time.
 class AtomicFile {
  public:
   static Result<AtomicFile> create(const std::filesystem::path& path);
@@ -86,10 +87,10 @@ class AtomicFile {
   AtomicFile& operator=(AtomicFile&& other) noexcept;
 
   Result<void> write(std::span<const std::byte> bytes);
-  /// Flushes to the disk what is written so far.
+  /// Flushes everything written so far to the disk.
   Result<void> sync();
-  /// sync(), and the output gets the name `path`, or `as` of the same file system, whose folder need not have existed
-  /// before. Nothing may be written afterwards.
+  /// Calls sync(), then gives the output its name: `path`, or `as` on the same file system, whose folder may have been
+  /// created since create(). Nothing may be written afterwards.
   Result<void> commit(const std::filesystem::path& as = {});
 
  private:
@@ -99,14 +100,14 @@ class AtomicFile {
   void discard();
 
   std::filesystem::path target_;
-  std::filesystem::path temporary_;  // what it is called now; empty: it has no name, or its own, or is a device
-  TemporaryName remembered_;         // of temporary_
+  std::filesystem::path temporary_;  // current name; empty if unnamed, committed, or a device
+  TemporaryName remembered_;         // registers temporary_
   bool unnamed_ = false;
   int fd_ = -1;
   std::vector<std::byte> buffer_;
 };
 
-/// Writes all of `bytes` to `path`, or nothing.
+/// Writes all of `bytes` to `path`, or changes nothing.
 Result<void> write_file_atomically(const std::filesystem::path& path, std::span<const std::byte> bytes);
 
 }  // namespace kvasir

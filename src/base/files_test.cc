@@ -1,4 +1,4 @@
-// Reads with a limit, and outputs that must be whole or absent.
+// Reads with a limit, and outputs that are complete or absent.
 #include "base/files.h"
 
 #include <fcntl.h>
@@ -33,7 +33,7 @@ TEST(AtomicFile, AppearsOnlyOnCommitAndReplaces) {
   put(folder / "out", "old");
   auto file = AtomicFile::create(folder / "out");
   ASSERT_TRUE(file) << message_of(file);
-  const std::string big = pattern(700'001);  // more than the buffer, in pieces around its size
+  const std::string big = pattern(700'001);  // larger than the buffer, in pieces around its size
   for (size_t at = 0, piece = 1; at < big.size(); at += piece, piece = piece * 3 % 300'007)
     ASSERT_TRUE(file->write(as_span(std::string_view(big).substr(at, piece))));
   EXPECT_EQ(slurp(folder / "out"), "old");
@@ -129,7 +129,7 @@ TEST(Temporaries, OfAProcessThatHoldsItsLockAreNotLeftovers) {
   ASSERT_EQ(::waitpid(gone, nullptr, 0), gone);
   const fs::path name = folder / ("out.tmp." + std::to_string(gone));
   const int fd = ::open(name.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-  lock_temporary(fd);  // as in another container, whose processes have numbers of their own
+  lock_temporary(fd);  // as another container would, whose process numbers are its own
   EXPECT_EQ(leftovers_of(folder / "out").size(), 0u);
   ::close(fd);
   EXPECT_EQ(leftovers_of(folder / "out"), std::vector<fs::path>{name});
@@ -173,7 +173,7 @@ TEST(InputFile, SaysWhetherItChanged) {
   EXPECT_EQ(*file->stamp(), file->opened_as());
   EXPECT_EQ(file->opened_as().bytes, 10u);
   const auto time = fs::last_write_time(folder / "a");
-  usleep(20'000);  // more than a tick of the clock
+  usleep(20'000);  // more than one tick of the clock
   std::fstream(folder / "a", std::ios::in | std::ios::out) << "x";
   fs::last_write_time(folder / "a", time);
   EXPECT_EQ(file->stamp()->modified_ns, file->opened_as().modified_ns);

@@ -1,4 +1,4 @@
-// The floating-point environment of the Law: round to nearest, no flush to zero, restored on the way out.
+// The floating-point environment that the Law requires: round to nearest, no flush to zero; restored on the way out.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace kvasir {
 
-/// Held by every public entry point that computes and by every worker thread.
+/// Sets that environment while it lives. Held by every public entry point that computes and by every worker thread.
 class FloatEnv {
  public:
   FloatEnv() : saved_(read()) { write(kDefault); }

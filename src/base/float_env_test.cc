@@ -1,4 +1,4 @@
-// The guard against an environment that someone else set: flushed denormals, another rounding, unmasked exceptions.
+// FloatEnv against an environment that someone else set: flushed denormals, another rounding mode, unmasked exceptions.
 #include "base/float_env.h"
 
 #include <gtest/gtest.h>
@@ -41,7 +41,7 @@ constexpr uint64_t kMaskDivideByZero = 0x200, kFlags = 0x3f;
 constexpr uint64_t kFlushInputs = 1u << 24, kFlushResults = 1u << 24, kUpward = 1u << 22, kDownward = 2u << 22;
 #endif
 
-// Restores what the test program started with, whatever a test does.
+// Restores the control word that the test program started with.
 class FloatEnvTest : public testing::Test {
  protected:
   FloatEnvTest() : start_(control_word()) {}
@@ -49,7 +49,7 @@ class FloatEnvTest : public testing::Test {
   const uint64_t start_;
 };
 
-// Computed at run time, each through memory, so that no compiler folds them.
+// Computed at run time through memory, so that no compiler folds it.
 float product(float a, float b) {
   volatile float x = a, y = b;
   volatile float z = x * y;
@@ -61,11 +61,11 @@ float quotient(float a, float b) {
   return z;
 }
 
-// In bits: a comparison of floats would flush its operands, too.
+// Compares bits, since a comparison of floats would flush its operands too.
 bool denormal_results() { return std::bit_cast<uint32_t>(product(FLT_MIN, 0.5f)) == 0x00400000u; }
 bool denormal_inputs() { return std::bit_cast<uint32_t>(product(0x1p-140f, 0x1p100f)) == 0x2b800000u; }
 
-// 1/3 and -1/3 to nearest: 0x3eaaaaab and its mirror; one of the two differs under any other rounding.
+// 1/3 and -1/3 round to nearest as 0x3eaaaaab and its negative; under any other rounding mode one of the two differs.
 bool to_nearest() { return quotient(1, 3) == 0x1.555556p-2f && quotient(-1, 3) == -0x1.555556p-2f; }
 
 void expect_the_laws_environment() {
@@ -115,7 +115,7 @@ TEST_F(FloatEnvTest, RestoresTheWholeWord) {
     const uint64_t before = control_word();
     {
       const FloatEnv outer;
-      const FloatEnv inner;  // an entry point that calls another
+      const FloatEnv inner;  // an entry point called by another
       quotient(1, 3);
     }
     EXPECT_EQ(control_word(), before);
@@ -144,7 +144,7 @@ TEST_F(FloatEnvTest, ADivisionByZeroIsInfinityNotASignal) {
 }
 #endif
 
-// A thread inherits the word of the one that starts it; the pool's workers must not.
+// A thread inherits the control word of the thread that starts it; the pool's workers must not.
 TEST(ThreadsFloatEnv, WorkersDoNotInheritTheCallersEnvironment) {
   const uint64_t start = control_word();
   set_control_word(start | kFlushInputs | kFlushResults | kUpward);

@@ -1,4 +1,4 @@
-// Looking at the cache's folders. Nothing is created, and no file of a model is opened.
+// Lookups in the hub cache. Nothing here creates a file, and the only file read is refs/main.
 #include "base/hub_cache.h"
 
 #include <algorithm>
@@ -21,7 +21,7 @@ std::string variable(const char* name) {
   return value == nullptr ? std::string() : value;
 }
 
-// huggingface_hub reads "~/models" so.
+// huggingface_hub expands "~/models" the same way.
 fs::path with_user_folder(const std::string& path) {
   if (path != "~" && !path.starts_with("~/")) return path;
   return fs::path(variable("HOME")) / path.substr(std::min<size_t>(path.size(), 2));
@@ -65,16 +65,16 @@ Result<fs::path> snapshot_of(const fs::path& cache, const RepoName& repo) {
   const fs::path folder = cache / folder_name(repo);
   std::error_code ec;
   if (!fs::is_directory(folder, ec))
-    return fail(Error::not_found, "no such file or folder, and no model of that name has been pulled", repo.text(),
-                fmt::format("another path, or kvasir pull {}", repo.text()));
+    return fail(Error::not_found, "there is no such file or folder, and no model of this name has been pulled",
+                repo.text(), fmt::format("another path, or kvasir pull {}", repo.text()));
   auto commit = read_text_file(folder / "refs" / "main", 1024);
-  if (!commit) return not_pulled(repo, "it has not been pulled to the end");
+  if (!commit) return not_pulled(repo, "its pull is not complete");
   while (!commit->empty() && (commit->back() == '\n' || commit->back() == '\r')) commit->pop_back();
   if (!is_commit(*commit))
-    return fail(Error::damaged, "names no commit", (folder / "refs" / "main").string(),
+    return fail(Error::damaged, "does not contain a commit", (folder / "refs" / "main").string(),
                 fmt::format("kvasir pull {}", repo.text()));
   fs::path snapshot = folder / "snapshots" / *commit;
-  if (!fs::is_directory(snapshot, ec)) return not_pulled(repo, "it has not been pulled to the end");
+  if (!fs::is_directory(snapshot, ec)) return not_pulled(repo, "its pull is not complete");
   return snapshot;
 }
 

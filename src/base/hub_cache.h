@@ -1,7 +1,7 @@
-// The folder in which models of the hub lie on this machine, as huggingface_hub lays it out: read only. Names are
-// hub_names.h's; src/hub fills the folder.
+// Read-only lookups in the local cache of hub models, which has the layout of huggingface_hub. hub_names.h parses
+// names; src/hub fills the cache.
 //
-//   CACHE/models--OWNER--NAME/blobs/SUM                   the bytes of a file, under their SHA-256 or git's SHA-1
+//   CACHE/models--OWNER--NAME/blobs/SUM                   the bytes of a file, named by their SHA-256 or git SHA-1
 //   CACHE/models--OWNER--NAME/snapshots/COMMIT/FILE       a link to the blob
 //   CACHE/models--OWNER--NAME/refs/main                   COMMIT
 #pragma once
@@ -12,28 +12,30 @@
 
 namespace kvasir::hub {
 
-/// $HF_HUB_CACHE, $HF_HOME/hub, $XDG_CACHE_HOME/huggingface/hub or ~/.cache/huggingface/hub: the first that is set.
+/// Returns the first that is set of $HF_HUB_CACHE, $HF_HOME/hub and $XDG_CACHE_HOME/huggingface/hub; otherwise
+/// ~/.cache/huggingface/hub.
 std::filesystem::path cache_folder();
 
 /// "models--OWNER--NAME".
 std::string folder_name(const RepoName& repo);
-/// The other way; null: the folder of something else.
+/// The inverse of folder_name; null if `folder` is not the folder of a model.
 std::optional<RepoName> repo_of_folder(std::string_view folder);
 
-/// 40 hexadecimal digits.
+/// Whether `text` is 40 hexadecimal digits in lower case.
 bool is_commit(std::string_view text);
 
-/// The folder of the commit that refs/main names. Errors: not pulled, or not to the end.
+/// Returns the folder of the commit that refs/main names. Errors: the model was never pulled, its pull did not finish,
+/// or refs/main names no commit.
 Result<std::filesystem::path> snapshot_of(const std::filesystem::path& cache, const RepoName& repo);
 
-/// The names of the files of a snapshot, relative to it and sorted; links that lead nowhere are left out.
+/// Returns the sorted names of the files of a snapshot, relative to it. Dangling links are left out.
 std::vector<std::string> snapshot_files(const std::filesystem::path& snapshot);
 
-/// What a model that has been pulled is opened by: the snapshot's folder where it holds safetensors, else one GGUF
-/// file. Errors: it has not been pulled, or nothing or too much in it fits.
+/// Returns the path to open a pulled model by: the snapshot's folder if it holds safetensors and `wanted` names no type
+/// or file, else one GGUF file. Errors: the model has not been pulled, or no file or more than one file fits.
 Result<std::string> pulled_model(const std::filesystem::path& cache, const Wanted& wanted);
 
-/// How a person calls the model at `path`: "OWNER/NAME" for a snapshot, else the name of the file or folder.
+/// Returns a readable name of the model at `path`: "OWNER/NAME" for a snapshot, else the name of the file or folder.
 std::string model_name(const std::filesystem::path& path);
 
 }  // namespace kvasir::hub

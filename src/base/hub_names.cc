@@ -1,4 +1,4 @@
-// The rules of the hub's names, and the choice of one GGUF file among many.
+// Rules for the hub's names, and the choice of one GGUF file among several.
 #include "base/hub_names.h"
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace kvasir::hub {
 namespace {
 
 constexpr size_t kMostNameBytes = 96, kMostFileBytes = 1024, kMostPartBytes = 240;
-constexpr size_t kMostListed = 60;  // files that an error names
+constexpr size_t kMostListed = 60;  // files listed in an error
 
 bool is_letter_or_digit(char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
@@ -25,7 +25,7 @@ std::string in_lower_case(std::string_view text) {
   return out;
 }
 
-// Two dashes divide owner and name in the folders of the cache; two dots are refused by the hub too.
+// Refuses "--", which separates owner and name in the cache's folders, and "..", which the hub refuses too.
 bool is_repo_word(std::string_view word) {
   if (word.empty() || word.size() > kMostNameBytes || word.find("--") != word.npos || word.find("..") != word.npos)
     return false;
@@ -41,11 +41,11 @@ bool is_safe_part(std::string_view part) {
 // ---- GGUF files and their parts -----------------------------------------------------------------------------------
 
 struct GgufParts {
-  int all = 1;                       // how many parts the names speak of
-  std::map<int, std::string> found;  // by their number, from 1
+  int all = 1;                       // number of parts according to the file names
+  std::map<int, std::string> found;  // by part number, from 1
 };
 
-// "-00002-of-00003.gguf" at the end: {2, 3}.
+// Returns {2, 3} for a name that ends in "-00002-of-00003.gguf".
 std::optional<std::pair<int, int>> part_number(std::string_view name) {
   constexpr std::string_view kShape = "-NNNNN-of-NNNNN.gguf";
   if (name.size() <= kShape.size()) return std::nullopt;
@@ -56,7 +56,7 @@ std::optional<std::pair<int, int>> part_number(std::string_view name) {
   return std::pair{number(1), number(10)};
 }
 
-// By the name without the numbers of parts.
+// Groups the parts of split files. The key is the file name with the part numbers replaced by " of N".
 std::map<std::string, GgufParts> gguf_groups(std::span<const std::string> files) {
   constexpr size_t kNumbers = 20;
   std::map<std::string, GgufParts> groups;
@@ -73,7 +73,7 @@ std::map<std::string, GgufParts> gguf_groups(std::span<const std::string> files)
 
 bool is_projector(std::string_view file) { return in_lower_case(file).find("mmproj") != std::string::npos; }
 
-// "Q4_K" is not the type of a file that is called Q4_K_M, nor "Q4_0" that of IQ4_0.
+// Matches whole words only: type "Q4_K" does not match a file named Q4_K_M, and "Q4_0" does not match IQ4_0.
 bool carries_type(std::string_view file, std::string_view type) {
   const std::string name = in_lower_case(file), wanted = in_lower_case(type);
   for (size_t at = name.find(wanted); at != name.npos; at = name.find(wanted, at + 1)) {
@@ -98,8 +98,9 @@ Result<std::vector<std::string>> all_parts(const GgufParts& group, const std::st
   const bool whole = static_cast<int>(out.size()) == group.all && group.found.begin()->first == 1 &&
                      group.found.rbegin()->first == group.all;
   if (whole) return out;
-  return fail(Error::not_found, fmt::format("{} of the {} parts of {} are there", out.size(), group.all, out.front()),
-              where, "all parts, or another type");
+  return fail(Error::not_found,
+              fmt::format("only {} of the {} parts of {} are there", out.size(), group.all, out.front()), where,
+              "all parts, or another type");
 }
 
 }  // namespace
@@ -149,10 +150,11 @@ Result<std::vector<std::string>> choose_gguf(std::span<const std::string> files,
   }
   if (std::ranges::find(files, what) != files.end()) return std::vector<std::string>{what};
   if (fit.size() == 1) return all_parts(*fit.front(), where);
-  if (all.empty()) return fail(Error::not_found, "no GGUF file is in it", where, "another repository");
+  if (all.empty()) return fail(Error::not_found, "it has no GGUF file", where, "another repository");
   if (fit.empty())
-    return fail(Error::not_found, fmt::format("no file and no type {}; GGUF files: {}", in_quotes(what), listed(all)),
-                where, "one of these after the colon");
+    return fail(Error::not_found,
+                fmt::format("no file and no type {} in it; its GGUF files: {}", in_quotes(what), listed(all)), where,
+                "one of these after the colon");
   return fail(Error::bad_argument, fmt::format("{} GGUF files fit: {}", fit.size(), listed(fit)), where,
               "OWNER/NAME:TYPE, or OWNER/NAME:FILE");
 }

@@ -1,5 +1,5 @@
-// Names of the hub: OWNER/NAME, what may follow it after a colon, and the names of the files of a repository. Texts
-// only: where such files lie on this machine is hub_cache.h's, and fetching them is the program's (src/hub).
+// Parses names of the hub: OWNER/NAME, the type or file after a colon, and the file names of a repository. It handles
+// text only; hub_cache.h finds files on this machine, and src/hub downloads them.
 #pragma once
 
 #include <optional>
@@ -21,22 +21,23 @@ struct RepoName {
 /// "OWNER/NAME", "OWNER/NAME:Q4_K_M" or "OWNER/NAME:folder/file.gguf".
 struct Wanted {
   RepoName repo;
-  std::string what;  ///< a type or a file; empty: the whole model
+  std::string what;  ///< a quantisation type or a file; empty for the whole model
   std::string text() const { return what.empty() ? repo.text() : repo.text() + ":" + what; }
 };
 
-/// Null: the hub gives no such name. Letters, digits and single . _ - are allowed, so that a name is a folder's name.
+/// Null if the text cannot be a name of the hub. Owner and name may contain letters, digits and single . _ -, so that
+/// they can be part of a folder's name.
 std::optional<Wanted> parse_wanted(std::string_view text);
-/// The same without a colon.
+/// Parses "OWNER/NAME"; null if anything follows it.
 std::optional<RepoName> parse_repo(std::string_view text);
 
-/// Whether a file of that name stays inside the folder that it is put in: relative, no part of it empty or made of dots
-/// alone, no control characters, no backslash, and no part or whole longer than file systems take.
+/// Whether a file of this name stays inside the folder that it is put in. The name must be relative, have no part that
+/// is empty or consists of dots only, no control character and no backslash, and fit the length limits of file systems.
 bool is_safe_file(std::string_view name);
 
-/// The file of that name, or the GGUF file whose name carries `what` as its type, or, where `what` is empty, the only
-/// GGUF file; in parts of a split one, all of them in order. Projectors (mmproj) are taken by their names alone.
-/// Errors: none, several (with the list), a part that is missing. `where` is what errors speak of.
+/// Returns the file named `what`; or the GGUF file whose name contains `what` as its type; or, if `what` is empty, the
+/// only GGUF file. For a split file, returns all parts in order. A projector (mmproj) must be named in full.
+/// Errors: no file fits, several fit (the error lists them), or a part is missing. `where` is the subject of errors.
 Result<std::vector<std::string>> choose_gguf(std::span<const std::string> files, const std::string& what,
                                              const std::string& where);
 

@@ -1,4 +1,4 @@
-// Names of the hub, and the cache's folders: what is refused, which GGUF file a type names, what lies in a snapshot.
+// Tests of hub names and cache lookups: which names are refused, which GGUF file a type selects, what a snapshot holds.
 #include "base/hub_names.h"
 
 #include <gmock/gmock.h>
@@ -83,9 +83,9 @@ TEST(HubCache, WhatIsNotWholeIsNotThere) {
   fs::create_directories(repo / "refs");
   put(snapshot / "config.json", "{}");
   put(snapshot / "model.safetensors", "x");
-  EXPECT_THAT(message_of(found("a/b")), HasSubstr("not been pulled to the end"));
+  EXPECT_THAT(message_of(found("a/b")), HasSubstr("its pull is not complete"));
   put(repo / "refs" / "main", "../" + commit);
-  EXPECT_THAT(message_of(found("a/b")), HasSubstr("names no commit"));
+  EXPECT_THAT(message_of(found("a/b")), HasSubstr("does not contain a commit"));
   put(repo / "refs" / "main", commit + "\n");
   ASSERT_TRUE(found("a/b")) << message_of(found("a/b"));
   EXPECT_EQ(*found("a/b"), snapshot);

@@ -1,4 +1,4 @@
-// The standard mutex, lock and condition under names that clang's thread safety analysis follows.
+// The standard mutex, lock and condition variable, with the annotations of clang's thread safety analysis.
 #pragma once
 
 #include <condition_variable>
@@ -18,7 +18,7 @@ class KVASIR_CAPABILITY("mutex") Mutex {
   std::mutex mutex_;
 };
 
-/// Holds the mutex from here to the end of the scope.
+/// Holds the mutex until the end of the scope.
 class KVASIR_SCOPED_CAPABILITY MutexLock {
  public:
   explicit MutexLock(Mutex& mutex) KVASIR_ACQUIRE(mutex) : mutex_(mutex) { mutex_.lock(); }
@@ -32,7 +32,7 @@ class KVASIR_SCOPED_CAPABILITY MutexLock {
 
 class Condition {
  public:
-  /// Gives the mutex up until somebody notifies, or without a cause: what is waited for is tested in a loop.
+  /// Releases the mutex until a notification or a spurious wakeup, so callers test their condition in a loop.
   void wait(Mutex& mutex) KVASIR_REQUIRES(mutex) {
     std::unique_lock lock(mutex.mutex_, std::adopt_lock);
     condition_.wait(lock);

@@ -1,4 +1,4 @@
-// NumPy's .npy files (format version 1.0), written only.
+// Writes NumPy's .npy files (format version 1.0).
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,8 @@
 
 namespace kvasir {
 
-/// Row-major little-endian float32. The product of `shape` must be data.size(). All or nothing appears at `path`.
+/// Writes row-major little-endian float32; `path` appears complete or not at all. Errors: the product of `shape` is not
+/// data.size(), or the file cannot be written.
 Result<void> write_npy_f32(const std::filesystem::path& path, std::span<const float> data, std::vector<int64_t> shape);
 
 }  // namespace kvasir

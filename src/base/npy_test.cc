@@ -1,4 +1,4 @@
-// The header's bytes as NumPy's format description gives them.
+// Compares the header's bytes with NumPy's description of the format.
 #include "base/npy.h"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// A mutex and a map: there are tens of ranges, and they change when memory is mapped, which is slower than both.
+// A mutex and a map: there are tens of ranges, and they change only when memory is mapped, which is slower.
 #include "base/owned_ranges.h"
 
 #include <map>
@@ -13,7 +13,7 @@ struct Table {
   std::map<const std::byte*, OwnedRange> ranges KVASIR_GUARDED_BY(mutex);
 };
 
-// Never destroyed: a static object may hold memory until after this file's own statics are gone.
+// Never destroyed: a static object may hold memory until after this file's statics are destroyed.
 Table& table() {
   static Table& table = *new Table;
   return table;

@@ -1,5 +1,5 @@
-// Which address ranges belong to whom: one table for the process, filled by whatever maps memory. What is resident of
-// them is base/rss.h's question.
+// Which address range belongs to which owner: one table for the process, filled by whatever maps memory. base/rss.h
+// counts which of their pages are resident.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,7 @@
 
 namespace kvasir {
 
-/// Who holds a mapping. Every counter that Kvasir prints is a sum over these.
+/// The owner of a mapping. Every memory counter that Kvasir prints is a sum over these.
 enum class Owner { weights, kv, activations, count_ };
 
 struct OwnedRange {
@@ -18,12 +18,12 @@ struct OwnedRange {
   bool contains(const std::byte* address) const { return begin <= address && address < end; }
 };
 
-/// Any thread. A range is one or more mappings of its own (the kernel has not merged it with a neighbour) and overlaps
-/// no other; it is to be disowned before it is unmapped.
+/// Thread-safe. A range is one or more whole mappings (never merged by the kernel with a neighbour) and overlaps no
+/// other. Disown it before unmapping it.
 void own_range(const void* begin, size_t bytes, Owner owner);
-/// Forgets the range that begins here, if there is one.
+/// Forgets the range that begins at `begin`, if there is one.
 void disown_range(const void* begin) noexcept;
-/// All ranges, by address.
+/// All ranges, sorted by address.
 std::vector<OwnedRange> owned_ranges();
 
 }  // namespace kvasir

@@ -1,4 +1,4 @@
-// Random numbers by counter: the same key and counter give the same bits on every machine, in any order.
+// Counter-based random numbers: the same key and counter give the same bits on every machine, in any order.
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// Escapes control characters, cuts what is long.
+// Escapes control characters and truncates long text.
 #include "base/quote.h"
 
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-// Text of a file or a person made safe to print in an error. Escapes of a tokenizer's own spelling are in token/utf8.h.
+// Makes text from a file or a user safe to print in an error. token/utf8.h has the escapes of tokenizers.
 #pragma once
 
 #include <string>
@@ -6,7 +6,7 @@
 
 namespace kvasir {
 
-/// In double quotes, control characters escaped, cut at 80 bytes.
+/// The text in double quotes, control characters escaped, truncated to 80 bytes.
 std::string in_quotes(std::string_view text);
 
 }  // namespace kvasir

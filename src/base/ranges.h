@@ -1,4 +1,4 @@
-// Numbers that a caller may get wrong, refused in one form: "0 sequences (try: 1 or more)".
+// Checks of numbers that callers pass, with errors of one form: "0 sequences (try: 1 or more)".
 #pragma once
 
 #include <cstdint>
@@ -11,14 +11,14 @@
 
 namespace kvasir {
 
-/// `unit` is what the number counts, `where` the parameter.
+/// Errors: value < least. `unit` is what the number counts, `where` the parameter.
 inline Result<void> check_at_least(int64_t value, int64_t least, std::string_view unit, std::string_view where) {
   if (value >= least) return {};
   return fail(Error::bad_argument, fmt::format("{} {}", value, unit), std::string(where),
               fmt::format("{} or more", least));
 }
 
-/// Each of a list, which may not be empty.
+/// Checks each value of a list. Errors: one is too small, or the list is empty.
 inline Result<void> check_all_at_least(std::span<const int> values, int64_t least, std::string_view unit,
                                        std::string_view where) {
   if (values.empty())

@@ -1,4 +1,4 @@
-// Errors as text.
+// Error texts and kinds.
 #include <kvasir/result.h>
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// Each mapping of /proc/self/smaps has one owner: the range it lies in, else the file behind it, else nobody. This
-// needs no look at single pages, because Buffer keeps its mappings apart from their neighbours.
+// Each mapping of /proc/self/smaps has one owner: that of the range that contains it, else the file behind it, else
+// none. Single pages need not be looked at, since Buffer keeps its mappings separate from their neighbours.
 #include "base/rss.h"
 
 #include <malloc.h>
@@ -12,7 +12,7 @@
 namespace kvasir {
 namespace {
 
-// "KEY:   123 kB" of a file in /proc; 0 when absent.
+// The value in bytes of a line "KEY:   123 kB" in a file of /proc; 0 if absent.
 size_t read_kib(const char* path, const std::string& key) {
   std::ifstream in(path);
   for (std::string line; std::getline(in, line);)
@@ -28,8 +28,8 @@ const OwnedRange* range_of(std::span<const OwnedRange> ranges, const std::byte* 
   return &*std::prev(after);
 }
 
-// Where the pages of the mapping that `header` describes count: "55d0-55e0 r-xp 00000000 08:01 123   /usr/bin/x".
-// Null when the line is no header.
+// The counter for the mapping that `header` describes: "55d0-55e0 r-xp 00000000 08:01 123   /usr/bin/x". Null if the
+// line is not a header.
 size_t* counter_of(const std::string& header, std::span<const OwnedRange> ranges, RssByOwner* out) {
   size_t begin = 0, end = 0;
   char path = 0;
@@ -48,7 +48,7 @@ RssByOwner split_rss(std::istream& smaps, std::span<const OwnedRange> ranges, si
   size_t* counter = nullptr;
   size_t kib = 0;
   for (std::string line; std::getline(smaps, line);) {
-    const bool field = !line.empty() && line[0] >= 'A' && line[0] <= 'Z';  // addresses are in small letters
+    const bool field = !line.empty() && line[0] >= 'A' && line[0] <= 'Z';  // addresses are in lower case
     if (!field)
       counter = counter_of(line, ranges, &out);
     else if (counter != nullptr && std::sscanf(line.c_str(), "Rss: %zu", &kib) == 1)
@@ -63,7 +63,7 @@ std::optional<RssByOwner> rss_by_owner(size_t tokenizer_heap) {
   const auto ranges = owned_ranges();
   std::ifstream smaps("/proc/self/smaps");
   RssByOwner out = split_rss(smaps, ranges, tokenizer_heap);
-  out.kernel = read_kib("/proc/self/status", "VmRSS");  // last: reading the other file has made a few pages resident
+  out.kernel = read_kib("/proc/self/status", "VmRSS");  // last, since reading smaps makes a few pages resident
   if (out.kernel == 0 || out.total() == 0) return std::nullopt;
   return out;
 }

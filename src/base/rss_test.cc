@@ -1,4 +1,5 @@
-// The split: of a text made by hand, of buffers touched page by page, and against the kernel's own counter.
+// The split of resident memory: of a hand-made text, of buffers touched page by page, and compared with the kernel's
+// own counter.
 #include "base/rss.h"
 
 #include <gmock/gmock.h>
@@ -57,10 +58,10 @@ TEST(RssSplit, EveryMappingHasOneOwner) {
       "7f0000020000-7f0000030000 r--p 00010000 08:01 9  /data/model.gguf\nRss: 29 kB\n"
       "7f0000030000-7f0000040000 r--p 00000000 08:01 8  /usr/lib/locale\nRss: 31 kB\n"
       "7ffc00000000-7ffc00021000 rw-p 00000000 00:00 0                    [stack]\nRss: 37 kB\n");
-  const std::array ranges{range(0x7f0000000000, 0x7f000000a000, Owner::kv),  // also one that is cut in two
-                          range(0x7f000000b000, 0x7f000000c000, Owner::activations),
-                          range(0x7f000000c000, 0x7f000000d000, Owner::weights),
-                          range(0x7f0000010000, 0x7f0000030000, Owner::weights)};
+  const std::array ranges{
+      range(0x7f0000000000, 0x7f000000a000, Owner::kv),  // ends inside a mapping; the mapping counts whole
+      range(0x7f000000b000, 0x7f000000c000, Owner::activations), range(0x7f000000c000, 0x7f000000d000, Owner::weights),
+      range(0x7f0000010000, 0x7f0000030000, Owner::weights)};
   const RssByOwner rss = split_rss(smaps, ranges, 300 * 1024);
   EXPECT_EQ(rss.kv, (11u + 13) * 1024);
   EXPECT_EQ(rss.activations, 17u * 1024);
@@ -98,7 +99,7 @@ TEST(Rss, CountsThePagesThatWereWritten) {
   EXPECT_EQ(after.activations, before.activations + page());
 }
 
-// Without guard pages the kernel makes one mapping of neighbours.
+// Without guard pages the kernel would merge neighbours into one mapping.
 TEST(Rss, NeighboursAreNotMixed) {
   constexpr size_t kEach = 20;
   const RssByOwner before = now();

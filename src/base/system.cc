@@ -1,4 +1,4 @@
-// Questions to the operating system and to cpuid.
+// Queries to the operating system and to cpuid.
 #include "base/system.h"
 
 #include <sched.h>
@@ -36,7 +36,8 @@ std::string first_line(const char* path) {
   return line;
 }
 
-// cgroup v2 "max 100000" or "150000 100000"; v1 keeps the two numbers in two files. 0 = no limit.
+// The cgroup's CPU quota in CPUs; 0: no limit. v2 has "max 100000" or "150000 100000"; v1 has the two numbers in two
+// files.
 double cgroup_cpus() {
   const std::string v2 = first_line("/sys/fs/cgroup/cpu.max");
   double quota = 0, period = 0;
@@ -49,7 +50,7 @@ double cgroup_cpus() {
   return quota > 0 && period > 0 ? quota / period : 0;
 }
 
-// The number after `key` in a file of such lines; 0 when it cannot be read.
+// The number after `wanted` in a file with one key and number per line; 0 if it cannot be read.
 size_t value_in(const char* path, std::string_view wanted) {
   std::ifstream in(path);
   std::string key, rest;
@@ -61,8 +62,8 @@ size_t value_in(const char* path, std::string_view wanted) {
   return 0;
 }
 
-// What the process's cgroup may still take (v2; v1 under the second name), the largest number if nothing limits it. Its
-// cache of files would go first.
+// Bytes that the process's cgroup can still allocate (v2, else v1); the largest number if there is no limit. File cache
+// counts as free, since the kernel drops it first.
 size_t cgroup_memory_left() {
   for (const auto& [folder, most_file, used_file] :
        {std::tuple{"/sys/fs/cgroup/", "memory.max", "memory.current"},
@@ -90,7 +91,7 @@ int physical_cores() {
 }
 
 #if defined(__x86_64__)
-// g++ and clang know this one by different names, or not at all.
+// Asks cpuid directly, since g++ and clang name this feature differently or not at all.
 bool has_avx_vnni() {
   unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
   return __get_cpuid_count(7, 1, &eax, &ebx, &ecx, &edx) != 0 && (eax >> 4 & 1) != 0;

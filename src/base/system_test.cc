@@ -1,4 +1,4 @@
-// What the machine says about itself, checked against the environment variable, the affinity mask and touched memory.
+// Facts about the machine, checked against the environment variable, the affinity mask and touched memory.
 #include "base/system.h"
 
 #include <gmock/gmock.h>
@@ -19,7 +19,7 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-// KVASIR_CPU as given (null: unset) while this lives.
+// Sets KVASIR_CPU (null: unsets it) while this object lives.
 class CpuVariable {
  public:
   explicit CpuVariable(const char* value) {
@@ -64,7 +64,7 @@ TEST(System, WithoutAWishTheBestTargetIsChosen) {
 #endif
 }
 
-// A name is obeyed or refused; what the refusal lists is exactly what is obeyed.
+// A named target is used or refused, and the refusal lists exactly the names that are accepted.
 TEST(System, ANamedTargetIsObeyedOrRefusedWithTheChoices) {
   std::string choices;
   {
@@ -122,7 +122,7 @@ TEST(System, PeakRssGrowsByWhatIsTouchedAndStays) {
   const size_t peak = peak_rss_bytes(), now = resident_bytes();
   ASSERT_GT(peak + kNoise, now);
   const size_t below_peak = peak > now ? peak - now : 0;
-  const size_t shadow = (below_peak + kMore) / 8;  // what a sanitizer keeps beside touched memory
+  const size_t shadow = (below_peak + kMore) / 8;  // a sanitizer's shadow of the touched memory
   {
     auto buffer = Buffer::allocate(below_peak + kMore, Owner::activations);
     ASSERT_TRUE(buffer) << buffer.error().message();

@@ -1,4 +1,4 @@
-// The list is an array that never moves, so that a handler may read it at any moment.
+// The list is a fixed array of atomics, so that a signal handler can read it at any moment.
 #include "base/temporaries.h"
 
 #include <fcntl.h>
@@ -24,7 +24,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// More names than slots at once: the last ones are not removed by a signal. No command has more than a few.
+// A name that finds no free slot is not removed by a signal. No command uses more than a few.
 constexpr size_t kSlots = 32;
 
 struct Slot {
@@ -39,7 +39,7 @@ std::array<Slot, kSlots>& slots() {
   return all;
 }
 
-// "1234" or "1234.5": the process in the name of a temporary; 0 when it is no such name.
+// The process number in the ending of a temporary's name, "1234" or "1234.5"; 0 if it has another form.
 pid_t process_in(std::string_view rest) {
   int pid = 0, again = 0;
   const char* const end = rest.data() + rest.size();
@@ -53,7 +53,7 @@ pid_t process_in(std::string_view rest) {
 
 bool is_alive(pid_t pid) { return ::kill(pid, 0) == 0 || errno != ESRCH; }
 
-// A number may belong to a process of another container, which we do not see; its lock we do.
+// Checks the lock too: the number may belong to a process of another container, which this one cannot see.
 bool is_abandoned(const fs::path& path) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
   if (fd < 0) return false;
@@ -116,7 +116,7 @@ std::vector<fs::path> leftovers_of(const fs::path& path) {
   return found;
 }
 
-// Where the file system has no locks, only the process's number speaks for the file.
+// If the file system has no locks, only the process number protects the file.
 void lock_temporary(int fd) noexcept { static_cast<void>(::flock(fd, LOCK_EX | LOCK_NB)); }
 
 }  // namespace kvasir

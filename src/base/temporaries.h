@@ -1,5 +1,5 @@
-// Names of files and folders that must not outlive the process: a list that a signal handler can empty. Who makes the
-// files, and when, is files.h's; the handler is the program's.
+// A list of files and folders that must not outlive the process, which a signal handler can remove. files.h creates the
+// files; the program installs the handler.
 #pragma once
 
 #include <filesystem>
@@ -7,7 +7,7 @@
 
 namespace kvasir {
 
-/// A path that remove_temporaries() removes as long as this lives. Move-only. Its own destruction removes nothing.
+/// A path that remove_temporaries() removes while this object lives. Move-only. The destructor only forgets the path.
 class TemporaryName {
  public:
   TemporaryName() = default;
@@ -22,17 +22,19 @@ class TemporaryName {
   int slot_ = -1;  // -1: not in the list
 };
 
-/// Removes all of them, files first and then the folders that they leave empty. Safe in a signal handler.
+/// Removes all listed files, then the listed folders that are empty. Safe in a signal handler.
 void remove_temporaries() noexcept;
 
-/// "PATH.tmp.1234": where process 1234 writes what becomes PATH. `again` tells several of one process apart.
+/// "PATH.tmp.1234": the name under which process 1234 writes what becomes PATH. `again` distinguishes several of one
+/// process.
 std::filesystem::path temporary_name(const std::filesystem::path& path, int again = 0);
 
-/// Such files and folders beside `path` that a process of ours left when it was killed: no process has their number,
-/// and nobody holds their lock, which every writer takes (lock_temporary). Other owners' are left alone.
+/// Temporary files and folders beside `path` that killed processes of this user left: no process has the number in
+/// their name, and nobody holds their lock (lock_temporary), which every writer takes. Files of other users are left
+/// alone.
 std::vector<std::filesystem::path> leftovers_of(const std::filesystem::path& path);
 
-/// As long as `fd` is open, leftovers_of() does not give the file or folder behind it.
+/// While `fd` is open, leftovers_of() does not list its file or folder.
 void lock_temporary(int fd) noexcept;
 
 }  // namespace kvasir

@@ -1,4 +1,4 @@
-// The pool: spin briefly, yield, then sleep on a futex.
+// Waiting threads spin briefly, then yield, then sleep on a futex.
 #include "base/thread_pool.h"
 
 #include <sched.h>

@@ -1,5 +1,5 @@
-// Fork and join under every count of threads and chunks. All suites run under ThreadSanitizer: what a chunk writes is
-// plain memory, so a missing happens-before edge between a chunk and the end of its run is a report.
+// Fork and join for all numbers of threads and chunks. All suites run under ThreadSanitizer: chunks write plain memory,
+// so a missing happens-before edge between a chunk and the end of its run is reported.
 #include "base/thread_pool.h"
 
 #include <gmock/gmock.h>
@@ -30,7 +30,8 @@ std::unique_ptr<ThreadPool> make_pool(int threads) {
   return std::move(*pool);
 }
 
-// Lets `n` chunks go on only when all of them have begun, which takes n threads at once. False after ten seconds.
+// Lets `n` chunks continue only when all of them have begun, which takes n threads at once. Returns false after ten
+// seconds.
 class Meeting {
  public:
   explicit Meeting(int n) : missing_(n) {}
@@ -83,7 +84,7 @@ TEST_P(PoolOf, WorkerNamesOneThreadAndItsScratch) {
   const auto pool = make_pool(threads);
   const size_t n = static_cast<size_t>(threads);
   std::vector<std::atomic<int>> busy(n);
-  std::vector<int> scratch(n, 0);  // plain: two chunks of one worker at once are a race
+  std::vector<int> scratch(n, 0);  // plain ints: two chunks of one worker at once would be a race
   std::vector<std::thread::id> names(n);
   std::atomic<int> bad = 0;
   constexpr int kRuns = 20, kChunks = 200;
@@ -106,7 +107,7 @@ TEST_P(PoolOf, WorkerNamesOneThreadAndItsScratch) {
   EXPECT_TRUE(scratch[0] == 0 || names[0] == std::this_thread::get_id()) << "worker 0 is the caller";
 }
 
-// Sums of floats per chunk: disjoint outputs, so neither the claims' order nor the threads can change a bit.
+// Sums of floats per chunk. Outputs are disjoint, so neither the order of claims nor the threads can change a bit.
 std::vector<float> chunked_sums(ThreadPool& pool) {
   constexpr int kChunks = 97;
   std::vector<float> out(kChunks);
@@ -135,7 +136,7 @@ INSTANTIATE_TEST_SUITE_P(Threads, PoolOf, testing::Range(1, 9),
 TEST(ThreadsPool, SleepersWakeForTheNextRun) {
   const auto pool = make_pool(3);
   for (int run = 0; run < 5; ++run) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(run % 2 == 0 ? 60 : 2));  // past spinning and yielding
+    std::this_thread::sleep_for(std::chrono::milliseconds(run % 2 == 0 ? 60 : 2));  // longer than spinning and yielding
     Meeting meeting(3);
     std::array<bool, 3> met{};
     pool->run(3, [&](int chunk, int) { met[static_cast<size_t>(chunk)] = meeting.wait(); });
@@ -152,7 +153,7 @@ TEST(ThreadsPool, MoreThreadsThanCores) {
     pool->run(61, [&](int chunk, int) { hits[static_cast<size_t>(chunk)] += run + chunk; });
     for (int chunk = 0; chunk < 61; ++chunk) ASSERT_EQ(hits[static_cast<size_t>(chunk)], run + chunk);
   }
-  Meeting meeting(threads);  // and all of them do take part
+  Meeting meeting(threads);  // all of them take part
   std::atomic<int> met = 0;
   pool->run(threads, [&](int, int) { met += meeting.wait() ? 1 : 0; });
   EXPECT_EQ(met, threads);
@@ -165,7 +166,7 @@ TEST(ThreadsPool, EndsAtAnyMoment) {
     int sum[2] = {};
     pool->run(2, [&](int chunk, int) { sum[chunk] = i + chunk; });
     EXPECT_EQ(sum[0] + sum[1], 2 * i + 1);
-    if (i % 20 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(5));  // ends asleep, too
+    if (i % 20 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(5));  // some end while asleep
   }
 }
 

@@ -1,4 +1,4 @@
-// Taking and giving back.
+// Taking and returning blocks.
 #include "cache/block_pool.h"
 
 #include <algorithm>
@@ -91,7 +91,7 @@ void BlockPool::give_back(std::unique_ptr<Block> block) noexcept {
   used_bytes_ -= block->bytes();
   if (!keep_) return;
   waiting_bytes_ += block->bytes();
-  auto& first = waiting_.find(block->bytes())->second;  // made when it was taken
+  auto& first = waiting_.find(block->bytes())->second;  // the entry exists since take()
   block->next_ = std::move(first);
   first = std::move(block);
 }

@@ -1,5 +1,5 @@
-// Blocks of memory that sequences of one model take and give back: a free list, reference counts, and a budget that is
-// asked before memory is taken. What is in a block is its layout's own.
+// A pool of memory blocks that the sequences of one model share: a free list, reference counts, and budgets that are
+// asked before memory is allocated. Each layout decides what its blocks contain.
 #pragma once
 
 #include <atomic>
@@ -27,14 +27,15 @@ class Block {
  private:
   friend class BlockPool;
   friend class BlockPtr;
-  std::atomic<int> holders_{0};      // BlockPtrs to it
-  std::shared_ptr<BlockPool> pool_;  // to give it back to, while it is held
+  std::atomic<int> holders_{0};      // number of BlockPtrs to it
+  std::shared_ptr<BlockPool> pool_;  // where the last BlockPtr returns it; null while it waits
   Buffer memory_;
   std::vector<BudgetSharePtr> shares_;
-  std::unique_ptr<Block> next_;  // of the free list
+  std::unique_ptr<Block> next_;  // in the free list
 };
 
-/// A block held by one sequence or shared by several: the last one gives it back. Read-only while it is shared.
+/// A reference to a block that one or several sequences hold; the last one returns it to the pool. A shared block is
+/// read-only.
 class BlockPtr {
  public:
   BlockPtr() = default;
@@ -52,7 +53,8 @@ class BlockPtr {
   Block* get() const { return block_; }
   Block* operator->() const { return block_; }
   bool operator==(std::nullptr_t) const { return block_ == nullptr; }
-  /// Whether nobody else holds it. If so, whatever others did with it happened before this returns. Requires: a block.
+  /// Whether this is the only holder. If so, everything the others did with the block happened before this returns.
+  /// Requires: a block.
   bool unique() const { return holders() == 1; }
   int holders() const { return block_->holders_.load(std::memory_order_acquire); }
 
@@ -62,40 +64,42 @@ class BlockPtr {
   Block* block_ = nullptr;
 };
 
-/// Somebody with blocks that are not needed, but might be.
+/// Owner of blocks that it can do without, such as cached prefixes.
 class BlockHolder {
  public:
   virtual ~BlockHolder() = default;
-  /// Frees blocks that nobody else holds, of `bytes` or what there is; false: there are none. Called without the pool's
-  /// lock.
+  /// Frees at least `bytes` of blocks that nobody else holds, or all of them if there are fewer. Returns false if there
+  /// are none. Called without the pool's lock.
   virtual bool give_back(size_t bytes) = 0;
-  /// Bytes that give_back() can free: blocks that nobody else holds.
+  /// Bytes that give_back() can free.
   virtual size_t spare_bytes() const = 0;
 };
 
-/// Thread-safe. Blocks of several sizes may come from one pool, since sessions may differ in their KV types.
+/// Thread-safe. Blocks may differ in size, since sessions may differ in their KV types.
 class BlockPool : public std::enable_shared_from_this<BlockPool> {
  public:
-  /// Every block is promised by all of `budgets` first. `keep`: what is given back waits for the next taker; else it
-  /// goes back to the system.
+  /// Every block is reserved in all of `budgets` before it is allocated. `keep`: a returned block waits for the next
+  /// take(); otherwise it is freed at once.
   static std::shared_ptr<BlockPool> create(std::vector<std::shared_ptr<Budget>> budgets = {}, bool keep = true) {
     return std::shared_ptr<BlockPool>(new BlockPool(std::move(budgets), keep));
   }
 
-  /// A block of so many bytes, whatever was in it. Before a budget refuses, holders are asked for what is missing,
-  /// where they have that much. Errors: a budget has less left, no memory.
+  /// Takes a block of `bytes` bytes, contents unspecified. If a budget has too little left and room() is enough, frees
+  /// memory with shrink() and retries. Errors: a budget has too little left, no memory.
   Result<BlockPtr> take(size_t bytes);
-  /// Gives memory back to the budgets: all blocks that wait; or else `bytes` of what a holder has, or less. False:
-  /// there was none.
+  /// Returns memory to the budgets: all waiting blocks, or if none wait, what the first holder with spare blocks frees.
+  /// Returns false if there was nothing to free.
   bool shrink(size_t bytes);
-  /// Bytes that shrink() can free in all.
+  /// Bytes that repeated shrink() can free.
   size_t spare_bytes() const;
-  /// Bytes that can be taken: what every budget has left, and spare_bytes(). SIZE_MAX where no budget has a limit.
+  /// Bytes that take() can still provide: the smallest rest of any budget, plus spare_bytes(). SIZE_MAX if no budget
+  /// has a limit.
   size_t room() const;
-  /// Asked for blocks as long as it lives.
+  /// Registers a holder that shrink() asks for blocks as long as it lives.
   void add_holder(std::weak_ptr<BlockHolder> holder);
-  /// Bytes of the blocks that sequences hold; that wait.
+  /// Bytes in blocks that sequences hold.
   size_t used_bytes() const;
+  /// Bytes in blocks that wait for the next take().
   size_t waiting_bytes() const;
 
  private:
@@ -110,7 +114,7 @@ class BlockPool : public std::enable_shared_from_this<BlockPool> {
   const std::vector<std::shared_ptr<Budget>> budgets_;
   const bool keep_;
   mutable Mutex mutex_;
-  std::map<size_t, std::unique_ptr<Block>> waiting_ KVASIR_GUARDED_BY(mutex_);  // by size, each a list
+  std::map<size_t, std::unique_ptr<Block>> waiting_ KVASIR_GUARDED_BY(mutex_);  // free lists by block size
   std::vector<std::weak_ptr<BlockHolder>> holders_ KVASIR_GUARDED_BY(mutex_);
   size_t used_bytes_ KVASIR_GUARDED_BY(mutex_) = 0;
   size_t waiting_bytes_ KVASIR_GUARDED_BY(mutex_) = 0;

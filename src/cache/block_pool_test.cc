@@ -1,4 +1,4 @@
-// Taking, giving back, sharing, and budgets that are asked first.
+// Taking, returning and sharing blocks, and budgets that are asked before memory is allocated.
 #include "cache/block_pool.h"
 
 #include <gmock/gmock.h>
@@ -46,7 +46,7 @@ TEST(BlockPool, ABlockIsUniqueAsLongAsOneHoldsIt) {
   EXPECT_TRUE(a.unique());
 }
 
-// Reads of a block by other holders are over before the last one writes to it.
+// The last holder may write to a block: reads by earlier holders happened before unique() returned true.
 TEST(ThreadsBlockPool, AUniqueBlockMayBeWritten) {
   const auto pool = BlockPool::create();
   for (int round = 0; round < 200; ++round) {

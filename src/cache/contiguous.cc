@@ -1,4 +1,4 @@
-// Planning, growing and forgetting of one slab.
+// Planning, growing and clearing one slab.
 #include "cache/contiguous.h"
 
 #include <algorithm>
@@ -44,7 +44,7 @@ void ContiguousLayout::tiles(int layer, int end, std::vector<Tile>* out) const {
 }
 
 void ContiguousLayout::end_step() {
-  if (info_.keeps) return;
+  if (!info_.recomputes) return;
   length_ = 0;
   slab_ = Slab{};
 }

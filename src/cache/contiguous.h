@@ -1,17 +1,17 @@
-// A layout that keeps each layer's rows side by side in one slab and differs from its kin only in how much it takes:
-// dense, concat and none. (grow stands on KVCache, which has the same shape and its own policy.)
+// A layout that keeps each layer's rows side by side in one slab. dense, concat and none use it; they differ only in
+// how much they allocate. (grow uses KVCache, which has the same shape and its own growth policy.)
 #pragma once
 
 #include <memory>
 
+#include "cache/kv_slab.h"
 #include "cache/layout.h"
-#include "cache/slab.h"
 
 namespace kvasir {
 
 class ContiguousLayout : public Layout {
  public:
-  /// Holds what a step needs, or all of max_ctx from the start.
+  /// `all_at_once`: allocates all of max_ctx now; otherwise each step allocates exactly what it needs.
   static Result<std::unique_ptr<Layout>> make(const LayoutInfo& info, const CacheShape& shape, bool all_at_once);
 
   const LayoutInfo& info() const override { return info_; }

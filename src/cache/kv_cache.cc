@@ -1,12 +1,12 @@
-// Growth of the KV store.
+// Growth of the KV store and its memory.
 #include <kvasir/kv_cache.h>
 
 #include <algorithm>
 
 #include <fmt/format.h>
 
+#include "cache/kv_slab.h"
 #include "cache/kv_type.h"
-#include "cache/slab.h"
 
 namespace kvasir {
 
@@ -20,7 +20,7 @@ void KVCache::FreeGrowth::operator()(Growth* growth) const { delete growth; }
 
 namespace {
 
-// 0: there is no such type.
+// Bytes of one position in one layer; 0 if there is no such type.
 size_t row_bytes(std::string_view type, int kv_heads, int head_dim) {
   const auto known = find_kv_type(type);
   return known ? static_cast<size_t>(kv_heads) * (*known)->codec->row_bytes(head_dim) : 0;
@@ -41,7 +41,7 @@ KVCache::KVCache(int layers, int kv_heads, int head_dim, int max_len, int batch,
       v_row_(row_bytes(v_type, kv_heads, head_dim)) {
   if (auto first = plan(std::min(kInitialCap, max_len))) {
     apply(std::move(*first));
-    growths_ = 0;  // the first capacity is where it starts, not a growth
+    growths_ = 0;  // the initial capacity is not a growth
   }
 }
 

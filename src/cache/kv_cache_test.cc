@@ -1,4 +1,4 @@
-// The grow-on-demand store: capacities, addresses, what growth keeps, what it costs, and what is refused.
+// The KV store that grows on demand: capacities, addresses, what growth preserves, what it costs, and what is refused.
 #include <gmock/gmock.h>
 #include <unistd.h>
 
@@ -25,7 +25,7 @@ using testing::HasSubstr;
 
 // ---- a different value at every index ---------------------------------------------------------------------------
 
-// T is what a channel is stored as: float, or the 16 bits of a narrow type.
+// T: the type that a channel is stored as, float or the 16 bits of a narrow type.
 template <class T>
 T value(const KVCache& cache, bool is_v, int layer, int pos, int b, int channel) {
   const int64_t rows = (int64_t{layer} * cache.max_len() + pos) * cache.batch() + b;
@@ -45,7 +45,7 @@ void write_position(KVCache& cache, int pos) {
     }
 }
 
-// Values of positions [0, end) that are not what write_position put there; -1 when there is no room for them.
+// Number of values of positions [0, end) that differ from what write_position() wrote; -1 if they exceed the capacity.
 template <class T>
 int wrong_values(const KVCache& cache, int end) {
   if (end > cache.capacity()) return -1;
@@ -84,7 +84,7 @@ size_t product_of(const KVCache& c) {
 
 class KVCacheOf : public testing::TestWithParam<int> {};
 
-// The capacity that n positions take: the least of 64, 128, 256, ... that holds them, or max_len.
+// The capacity for n positions: the least of 64, 128, 256, ... that holds them, at most max_len.
 int expected_capacity(int n, int max_len) {
   int cap = 64;
   while (cap < n) cap += cap;
@@ -176,7 +176,7 @@ TEST(KVCache, OffsetIsLayerTimesCapacityPlusPositionTimesKvDim) {
 }
 
 TEST(KVCache, OffsetsPastFourGiBAreExact) {
-  const KVCache cache(1, 1024, 1024, 64);  // 256 MiB of K and of V, mapped and not touched
+  const KVCache cache(1, 1024, 1024, 64);  // 256 MiB each of K and V, mapped and never touched
   ASSERT_EQ(cache.capacity(), 64);
   EXPECT_EQ(cache.offset(4095, 63), (4095u * size_t{64} + 63) * 1024 * 1024);
   EXPECT_EQ(reinterpret_cast<const char*>(cache.k(0, 63)) - reinterpret_cast<const char*>(cache.k(0, 0)),
@@ -373,7 +373,7 @@ TEST(KVCache, ARefusalChangesNothing) {
 
 TEST(KVCache, WithoutMemoryTheFirstGrowthSaysSo) {
   const size_t before = live_bytes(Owner::kv);
-  // 2^58 bytes, and a product that passes 2^64 and would come out as 0 bytes if it were let to wrap.
+  // 2^58 bytes, and a product above 2^64 that would wrap around to 0 bytes.
   for (const int heads : {1 << 10, 1 << 18}) {
     KVCache cache(1 << 20, heads, 1 << 18, 1 << 20);
     EXPECT_EQ(cache.capacity(), 0) << heads;

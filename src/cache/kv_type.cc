@@ -1,4 +1,4 @@
-// The list of KV types, from the codecs of this build.
+// The list of KV types, built from the registered codecs.
 #include "cache/kv_type.h"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ std::span<const KvType> kv_types() {
       types.push_back({codec->name, codec, false});
       if (codec->kv_rotated) types.push_back({std::string(codec->name) + "h", codec, true});
     }
-    constexpr int64_t kElems = 256;  // whole blocks of every type
+    constexpr int64_t kElems = 256;  // a multiple of every type's block size
     std::stable_sort(types.begin(), types.end(), [](const KvType& a, const KvType& b) {
       return a.codec->row_bytes(kElems) > b.codec->row_bytes(kElems);
     });

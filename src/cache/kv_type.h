@@ -1,5 +1,5 @@
-// The types that K and V may be stored in. A type is a codec, and whether heads are rotated before they reach it; the
-// rotation itself is math/hadamard.h's, done by the attention block.
+// The types in which K and V may be stored. A type is a codec plus whether heads are rotated first; the attention block
+// does the rotation with math/hadamard.h.
 #pragma once
 
 #include <span>
@@ -13,19 +13,19 @@
 namespace kvasir {
 
 struct KvType {
-  std::string name;  ///< the codec's, with an h where heads are rotated
+  std::string name;  ///< the codec's, with an h if heads are rotated
   const Codec* codec;
-  /// Heads are stored multiplied by a Hadamard matrix, which spreads a channel that is far larger than the others over
-  /// all of them (arXiv:2404.00456).
+  /// Heads are multiplied by a Hadamard matrix before they are stored, which spreads an outlier channel over all
+  /// channels (arXiv:2404.00456).
   bool rotated = false;
 };
 
-/// Every type, from wide to narrow. Other codecs are for weights.
+/// Every KV type, from wide to narrow. Codecs that are not listed are for weights only.
 std::span<const KvType> kv_types();
-/// By name, or by the safetensors spelling of the codec. Errors: an unknown name, with the list of known ones; `where`
-/// is the parameter or file that has it.
+/// Finds a type by its name or by the safetensors spelling of its codec. `where`: the parameter or file that contains
+/// the name. Errors: an unknown name, with the list of known ones.
 Result<const KvType*> find_kv_type(std::string_view name, const std::string& where = "SessionOptions::kv_type_k");
-/// The type that stores heads of this codec as they are. Null: the codec is for weights.
+/// The unrotated type with this codec. Null if the codec is for weights only.
 const KvType* kv_type_of(const Codec& codec);
 
 }  // namespace kvasir

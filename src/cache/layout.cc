@@ -1,4 +1,4 @@
-// The registry of layouts and what all of them share.
+// The registry of layouts, and the parts of Layout that all of them share.
 #include "cache/layout.h"
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "cache/slab.h"
+#include "cache/kv_slab.h"
 
 namespace kvasir {
 
@@ -50,7 +50,7 @@ Result<const LayoutInfo*> find_layout(std::string_view name) {
 
 namespace {
 
-// Blocks run along channels within one head: where it does not end with one, each head is padded with zeros by itself.
+// Quantisation blocks never cross heads: a head whose size is not a multiple of the block is padded with zeros.
 int64_t encode_row(const Codec& codec, int kv_heads, int head_dim, const float* src, std::byte* dst) {
   if (head_dim % codec.block_elems == 0) return codec.encode_kv(src, dst, int64_t{kv_heads} * head_dim);
   const int padded = (head_dim + codec.block_elems - 1) / codec.block_elems * codec.block_elems;
@@ -142,7 +142,7 @@ void Layout::hold(int length, std::span<const int> oldest) {
 
 namespace {
 
-// The rows of the first `length` positions. Requires: room for them.
+// Copies the rows of the first `length` positions. Requires: `to` has room for them.
 void copy_rows(const Layout& from, int length, Layout* to) {
   const CacheShape& shape = from.shape();
   std::vector<Tile> tiles;

@@ -1,9 +1,9 @@
-// Rings, whole pages, and what has been written over.
+// Rings, whole pages, and which rows have been overwritten.
 #include "cache/reserved.h"
 
 #include <algorithm>
 
-#include "cache/slab.h"
+#include "cache/kv_slab.h"
 
 namespace kvasir {
 namespace {
@@ -15,7 +15,7 @@ size_t pages_of(int rows, size_t row_bytes) {
   return bytes > SIZE_MAX / 4 ? SIZE_MAX / 4 : whole_pages(bytes);
 }
 
-// Of sizes that may be absurd; the sum stays one that no system gives.
+// a + b, or SIZE_MAX on overflow, which no system can reserve.
 size_t sum(size_t a, size_t b) { return a > SIZE_MAX - b ? SIZE_MAX : a + b; }
 
 }  // namespace
@@ -24,12 +24,12 @@ int ReservedLayout::Lane::rows(int positions) const {
   return ring == 0 ? positions : std::min(positions, sinks) + std::min(positions, ring);
 }
 
-// What the oldest query of a pass sees, and the pass itself.
+// The ring holds what the oldest query of a pass sees, and the pass itself.
 ReservedLayout::Lane ReservedLayout::lane_of(const CacheShape& s, int layer, bool rings) {
   const int window = s.window(layer);
   if (!rings || window == 0) return {};
   const int64_t ring = whole_tiles(int64_t{window} - 1 + s.lookahead);
-  if (ring >= s.max_ctx) return {};  // it would never come round
+  if (ring >= s.max_ctx) return {};  // the ring would never wrap
   return {.ring = static_cast<int>(ring), .sinks = s.sinks};
 }
 
@@ -44,10 +44,10 @@ size_t ReservedLayout::bytes_for(const CacheShape& s, int positions, bool rings)
 
 Result<std::unique_ptr<Layout>> ReservedLayout::make(const LayoutInfo& info, const CacheShape& shape) {
   std::unique_ptr<ReservedLayout> layout(new ReservedLayout(info, shape));
-  KVASIR_TRY(layout->memory_, Buffer::reserve(bytes_for(shape, shape.max_ctx, info.forgets), Owner::kv));
+  KVASIR_TRY(layout->memory_, Buffer::reserve(bytes_for(shape, shape.max_ctx, info.drops_old), Owner::kv));
   size_t at = 0;
   for (int layer = 0; layer < shape.layers; ++layer) {
-    Lane& lane = layout->lanes_.emplace_back(lane_of(shape, layer, info.forgets));
+    Lane& lane = layout->lanes_.emplace_back(lane_of(shape, layer, info.drops_old));
     lane.k = at;
     lane.v = lane.k + pages_of(lane.rows(shape.max_ctx), shape.k_row_bytes());
     at = lane.v + pages_of(lane.rows(shape.max_ctx), shape.v_row_bytes());
@@ -67,7 +67,7 @@ void ReservedLayout::apply(std::unique_ptr<Plan> plan) {
   if (plan == nullptr) return;
   capacity_ = static_cast<Extent&>(*plan).end;
   const size_t before = memory_.bytes();
-  memory_.charge(bytes_for(shape(), capacity_, info_.forgets));
+  memory_.charge(bytes_for(shape(), capacity_, info_.drops_old));
   growths_ += memory_.bytes() != before ? 1 : 0;
 }
 
@@ -85,7 +85,8 @@ Tile ReservedLayout::tile_at(const Lane& at, int first, int row, uint64_t live) 
   return {first, live, memory_.data() + at.k + index * k_row, memory_.data() + at.v + index * v_row, k_row, v_row};
 }
 
-// Of two tiles that share rows of a ring, each has its own alive.
+// Old and new tile may map to the same ring rows; each tile's mask marks only the rows that still hold its own
+// positions.
 void ReservedLayout::tiles(int layer, int end, std::vector<Tile>* out) const {
   const Lane& at = lane(layer);
   if (at.sinks > 0 && end > 0) out->push_back(tile_at(at, 0, 0, live_below(0, std::min(at.sinks, end))));

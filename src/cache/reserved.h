@@ -1,5 +1,5 @@
-// A layout over reserved address space: each layer has its rows side by side, and their pages are taken as positions
-// arrive, so that nothing is ever copied. A layer with a window may be a ring, whose rows are written again.
+// A layout over reserved address space: each layer's rows lie side by side, and their pages are taken as positions
+// arrive, so nothing is ever copied. A layer with a window may be a ring, whose rows are overwritten.
 #pragma once
 
 #include <algorithm>
@@ -12,9 +12,9 @@ namespace kvasir {
 
 class ReservedLayout : public Layout {
  public:
-  /// A ring where info.forgets and the layer has a window. Errors: no address space.
+  /// A layer is a ring if info.drops_old and it has a window. Errors: no address space.
   static Result<std::unique_ptr<Layout>> make(const LayoutInfo& info, const CacheShape& shape);
-  /// Of a sequence that has reached `positions`: whole pages of every layer's K and V.
+  /// Bytes held by a sequence that has reached `positions`: whole pages of every layer's K and V.
   static size_t bytes_for(const CacheShape& shape, int positions, bool rings);
 
   const LayoutInfo& info() const override { return info_; }
@@ -35,15 +35,15 @@ class ReservedLayout : public Layout {
   void cut(int length) override;
 
  private:
-  // Where a layer's rows are: those of the sinks, then `ring` others, position p at p % ring. Without a ring, every
-  // position in its place.
+  // Where a layer's rows are: first those of the sinks, then `ring` rows, with position p at p % ring. Without a ring,
+  // row p holds position p.
   struct Lane {
     int ring = 0, sinks = 0;
     size_t k = 0, v = 0;  // offsets in the memory
 
-    /// Rows that a sequence of `positions` has taken.
+    /// Number of rows that a sequence of `positions` uses.
     int rows(int positions) const;
-    /// Where the tile that begins at `first` would have its first row.
+    /// Row at which the tile that begins at position `first` starts.
     int tile_row(int first) const { return ring == 0 ? first : sinks + first % ring; }
     int row_of(int pos) const { return pos < sinks ? pos : ring == 0 ? pos : sinks + pos % ring; }
   };
@@ -55,14 +55,14 @@ class ReservedLayout : public Layout {
   static Lane lane_of(const CacheShape& shape, int layer, bool rings);
   const Lane& lane(int layer) const { return lanes_[static_cast<size_t>(layer)]; }
   Tile tile_at(const Lane& lane, int first, int row, uint64_t live) const;
-  // The same once `written` positions were written.
+  // oldest(layer) as it will be when `written` positions have been written.
   int oldest(int layer, int written) const;
 
   const LayoutInfo& info_;
   std::vector<Lane> lanes_;
   Buffer memory_;
   int length_ = 0, capacity_ = 0, growths_ = 0;
-  std::atomic<int> written_{0};  // positions, since the last truncation: a pass that is not committed writes too
+  std::atomic<int> written_{0};  // end of the positions written since the last truncation, by uncommitted passes too
 };
 
 }  // namespace kvasir

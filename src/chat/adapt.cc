@@ -1,4 +1,4 @@
-// Each message by itself.
+// Each message is converted on its own.
 #include "chat/adapt.h"
 
 #include <string>

@@ -1,4 +1,4 @@
-// A talk as clients send it, brought into the form that templates are written for.
+// Converts a conversation as clients send it into the form that chat templates expect.
 #pragma once
 
 #include <string_view>
@@ -7,8 +7,9 @@
 
 namespace kvasir {
 
-/// Arguments of tool calls that are JSON in a text become objects; contents of parts that are all text become one text,
-/// unless `walks_parts`; "developer" becomes "system", unless `knows_developer`.
+/// Changes the messages of `talk` in place. Tool call arguments given as a string of JSON become an object. A content
+/// list whose parts are all text becomes one string, unless `walks_parts`. Role "developer" becomes "system", unless
+/// `knows_developer`.
 void adapt_talk(nlohmann::ordered_json* talk, bool walks_parts, bool knows_developer);
 
 }  // namespace kvasir

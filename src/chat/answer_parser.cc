@@ -1,4 +1,4 @@
-// Parts of answers, as they come.
+// The public AnswerParser, which returns the parts of an answer as its text arrives, and the list of parts.
 #include <algorithm>
 
 #include "chat/answer_reader.h"
@@ -54,7 +54,7 @@ Result<AnswerParser> AnswerParser::create(std::string_view format, AnswerOptions
     if (one->name == format) return AnswerParser(std::make_unique<Impl>(*one, std::move(options), in_reasoning));
     names += (names.empty() ? "" : ", ") + std::string(one->name);
   }
-  return fail(Error::bad_argument, "\"" + std::string(format) + "\" is no format of answers", "AnswerParser::format",
+  return fail(Error::bad_argument, "\"" + std::string(format) + "\" is not a format of answers", "AnswerParser::format",
               names);
 }
 

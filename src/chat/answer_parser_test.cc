@@ -1,4 +1,4 @@
-// Answers as models write them, cut at every byte, and cut off at every byte.
+// Tests answers of every format: passed in two pieces split at every byte, and truncated at every byte.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <kvasir/chat.h>
@@ -7,7 +7,7 @@
 namespace kvasir {
 namespace {
 
-// "R[...]" reasoning, "T[...]" text, "C0[name]" a call, "A0[...]" its arguments.
+// Shows parts as a string: "R[...]" reasoning, "T[...]" text, "C0[name]" a call, "A0[...]" its arguments.
 std::string shown(const std::vector<AnswerPart>& parts) {
   std::string text;
   AnswerPart last;
@@ -149,7 +149,7 @@ TEST(AnswerParser, EveryFormatCutAtEveryByte) {
   }
 }
 
-// The parts that are certain at any place of an answer begin as those of the whole one.
+// The parts returned for any prefix of an answer are a prefix of the parts of the whole answer.
 TEST(AnswerParser, ATruncatedAnswer) {
   for (const Case& c : cases()) {
     const std::string whole = by_byte(c);
@@ -177,6 +177,22 @@ TEST(AnswerParser, FormatsByName) {
   EXPECT_EQ(parser->complete_calls(), 1);
 }
 
+TEST(AnswerParser, ACallWithinFunctionIsOneCall) {
+  auto parser = AnswerParser::create("llama3", {.tools = {"f"}});
+  (void)parser->push(R"(<|python_tag|>{"type": "function", "function": {"name": "f", "arguments": {"a": 3}}})");
+  EXPECT_EQ(parser->calls(), 1);
+  EXPECT_EQ(parser->complete_calls(), 1);
+}
+
+TEST(AnswerParser, AFunctionWithinAFunctionIsNoCallHoweverDeep) {
+  auto parser = AnswerParser::create("hermes", {.tools = {"f"}});
+  std::string text = "<tool_call>";
+  for (int i = 0; i < 100000; ++i) text += R"({"function":)";
+  (void)parser->push(text + R"({"name":"f"})" + std::string(100000, '}') + "</tool_call>");
+  (void)parser->finish();
+  EXPECT_EQ(parser->calls(), 0);
+}
+
 std::shared_ptr<const ChatTemplate> made(std::string_view jinja) { return *ChatTemplate::parse(jinja); }
 
 TEST(AnswerParser, OfATemplate) {
@@ -185,7 +201,7 @@ TEST(AnswerParser, OfATemplate) {
   EXPECT_FALSE(plain->writes_tools());
   const auto prompt = plain->render(R"({"messages": [{"role": "user", "content": "a"}]})");
   EXPECT_TRUE(plain->parser(*prompt).reasons());
-  // A user cannot begin the model's reasoning.
+  // The opening mark of reasoning has no effect in a user's message.
   const auto echo = made("{{ messages[0].content }}");
   EXPECT_FALSE(echo->parser(*echo->render(R"({"messages": [{"role": "user", "content": "<think>"}]})")).reasons());
   EXPECT_EQ(made("{{ tools }}<tool_call>")->answer_format(), "hermes");

@@ -1,4 +1,5 @@
-// Answers taken apart: reasoning, text, calls of tools. Models write them in two ways, and each has a reader.
+// Splits an answer into reasoning, text and tool calls. Models write these in two styles: between marks
+// (marked_reader.cc) or in channels (channel_reader.cc).
 #pragma once
 
 #include <memory>
@@ -12,7 +13,7 @@
 
 namespace kvasir {
 
-/// Where a reader puts what it finds; parts of one kind that follow each other are one.
+/// Collects the parts that a reader finds. Consecutive parts of one kind are merged.
 class PartList : public CallSink {
  public:
   explicit PartList(AnswerOptions options) : o_(std::move(options)) {}
@@ -21,7 +22,7 @@ class PartList : public CallSink {
   bool begin(std::string_view name) override;
   void arguments(std::string_view bytes) override;
   void end() override { ++ended_; }
-  /// Whether a call needs the name of a given tool from now on.
+  /// Sets whether later calls must name a tool of AnswerOptions::tools.
   void only_known(bool only) { only_known_ = only; }
 
   bool reads_calls() const { return !o_.tools.empty(); }
@@ -42,15 +43,15 @@ class AnswerReader {
  public:
   virtual ~AnswerReader() = default;
   virtual void take(char c) = 0;
-  /// Nothing follows: what was held is decided.
+  /// Ends the answer: characters that were held back are assigned to a part.
   virtual void finish() = 0;
   virtual bool reasons() const = 0;
 };
 
-/// Reasoning between two marks at the answer's start, then text in which calls begin at marks. `in_reasoning`: the
-/// prompt has begun it.
+/// Reads reasoning between two marks at the start of the answer, then text in which marks begin calls. `in_reasoning`:
+/// the prompt ends with the opening mark of the reasoning.
 std::unique_ptr<AnswerReader> marked_reader(const CallFormat& format, PartList& out, bool in_reasoning);
-/// Messages of channels: "analysis" is reasoning, one to "functions.NAME" is a call.
+/// Reads messages with channels: channel "analysis" is reasoning, a message to "functions.NAME" is a call.
 std::unique_ptr<AnswerReader> channel_reader(PartList& out);
 
 }  // namespace kvasir

@@ -1,4 +1,5 @@
-// Messages of channels. An answer begins in the head of its first message, after the prompt's <|start|>assistant.
+// Reads answers made of messages with channels. The prompt ends with <|start|>assistant, so an answer begins in the
+// head of its first message.
 #include <string>
 
 #include "chat/answer_reader.h"
@@ -9,7 +10,7 @@ namespace {
 
 constexpr std::string_view kMessage = "<|message|>", kChannel = "<|channel|>", kTo = "to=", kFunctions = "functions.";
 
-// The word after `key`, up to a space or a mark.
+// Returns the word after `key`, up to a space or a mark.
 std::string_view word_after(std::string_view head, std::string_view key) {
   const size_t at = head.find(key);
   if (at == head.npos) return {};
@@ -32,7 +33,7 @@ class ChannelReader : public AnswerReader {
  private:
   void take_head(char c) {
     head_ += c;
-    // A text without a head is the answer.
+    // An answer that does not begin with a head is plain text.
     if (is_first_ && head_.size() == 1 && c != '<' && c != ' ') {
       kind_ = AnswerPart::content;
       in_head_ = is_first_ = false;

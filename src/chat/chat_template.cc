@@ -1,4 +1,5 @@
-// The public template: its files, its variables, and the end of a text that is to go on.
+// The public ChatTemplate: loads a template and its variables, renders a conversation, and truncates the text when the
+// last message is to be continued.
 #include <kvasir/chat.h>
 
 #include <algorithm>
@@ -22,7 +23,8 @@ using Variables = std::vector<std::pair<std::string, std::string>>;
 
 constexpr size_t kMostBytes = size_t{4} << 20;
 
-// Whether it treats contents as parts: a talk of one part is rendered, and that part's text is looked for.
+// Whether the template handles contents that are lists of parts. Tested by rendering a message of one part and
+// searching for its text.
 bool walks_parts(const jinja::Template& jinja, const Json& variables) {
   constexpr const char* kProbe = "a text that no template has";
   Json talk = variables;
@@ -33,7 +35,8 @@ bool walks_parts(const jinja::Template& jinja, const Json& variables) {
          rendered->text.find("'type'") == std::string::npos && rendered->text.find("\"type\"") == std::string::npos;
 }
 
-// Whether the tools of a talk are in its text: one of a strange name is looked for.
+// Whether the template writes tools into the prompt. Tested by rendering a tool with a unique name and searching for
+// it.
 bool puts_in_tools(const jinja::Template& jinja, const Json& variables) {
   constexpr const char* kProbe = "a_name_that_no_template_has";
   Json talk = variables;
@@ -54,16 +57,16 @@ std::string_view trimmed(std::string_view text, bool at_end) {
   return at_end ? text.substr(0, text.find_last_not_of(kSpace) + 1) : text;
 }
 
-// Ends the text where the last message's own ends.
+// Truncates the text after the last message's content.
 Result<void> cut_after_last(const Json& talk, ChatText* text) {
   const Json& messages = talk["messages"];
   const Json content = messages.is_array() && !messages.empty() ? messages.back().value("content", Json()) : Json();
   if (!content.is_string())
-    return fail(Error::bad_argument, "the last message has no text to go on with", "continue_final_message");
+    return fail(Error::bad_argument, "the last message has no text to continue", "continue_final_message");
   const std::string& last = content.get_ref<const std::string&>();
   const size_t at = text->text.rfind(trimmed(last, true));
   if (at == std::string::npos)
-    return fail(Error::unsupported, "the template does not write the last message as it is", "continue_final_message");
+    return fail(Error::unsupported, "the template changes the text of the last message", "continue_final_message");
   const std::string_view whole = trimmed(last, false);
   const bool is_kept = text->text.compare(at, whole.size(), whole) == 0;
   text->text.resize(at + (is_kept ? whole.size() : trimmed(last, true).size()));
@@ -154,7 +157,7 @@ Result<std::shared_ptr<const ChatTemplate>> ChatTemplate::of_model(const std::st
 Result<ChatText> ChatTemplate::render(std::string_view talk, const ChatOptions& options) const {
   Json context = impl_->variables;
   Json given = Json::parse(talk, nullptr, false);
-  if (!given.is_object()) return fail(Error::bad_argument, "a talk is a JSON object", "talk", R"({"messages": [...]})");
+  if (!given.is_object()) return fail(Error::bad_argument, "it is not a JSON object", "talk", R"({"messages": [...]})");
   for (auto& [name, value] : given.items()) context[name] = std::move(value);
   const auto tools = context.find("tools");
   const bool has_tools = tools != context.end() && tools->is_array() && !tools->empty();

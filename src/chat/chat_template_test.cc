@@ -1,4 +1,4 @@
-// A model's template: where it is found, what it is told, and talks as clients send them.
+// Tests where a model's template is found, which variables it gets, and how conversations from clients are adapted.
 #include <kvasir/chat.h>
 
 #include <filesystem>

@@ -1,4 +1,4 @@
-// Marks in a text that comes one character at a time.
+// Finds marks in a text that arrives one character at a time.
 #pragma once
 
 #include <algorithm>
@@ -9,13 +9,14 @@
 
 namespace kvasir {
 
-/// Holds back what may become a mark, and with `holds_lines` the ends of lines, until it is known what follows them.
+/// Holds back characters that may become a mark. With `holds_lines` it also holds back line breaks until other text
+/// follows.
 class MarkSearch {
  public:
   explicit MarkSearch(std::vector<std::string_view> marks, bool holds_lines = false)
       : marks_(std::move(marks)), holds_lines_(holds_lines) {}
 
-  /// The text that is certain now. `found`: the mark that ended with this character.
+  /// Returns the text that is certainly not part of a mark. Sets `found` to the mark that ends with this character.
   std::string take(char c, std::string_view* found) {
     std::string certain;
     partial_ += c;
@@ -39,9 +40,9 @@ class MarkSearch {
     return certain;
   }
 
-  /// Ends of lines after the last certain text.
+  /// Returns and clears the line breaks held after the last certain text.
   std::string lines() { return std::exchange(lines_, {}); }
-  /// All that is held.
+  /// Returns and clears all held characters.
   std::string rest() { return lines() + std::exchange(partial_, {}); }
 
  private:

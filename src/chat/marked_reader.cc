@@ -1,4 +1,4 @@
-// Reasoning and calls between marks.
+// Reads answers in which marks enclose the reasoning and begin the calls.
 #include <string>
 
 #include "chat/answer_reader.h"
@@ -47,7 +47,7 @@ class MarkedReader : public AnswerReader {
  private:
   enum class State { start, reasoning, content, call };
 
-  // White space, then perhaps reasoning, or an answer that is a call as a whole.
+  // Skips white space; then reasoning may begin, or a call that is the whole answer.
   void take_start(char c) {
     held_ += c;
     const size_t first = held_.find_first_not_of(" \n\t\r");
@@ -81,7 +81,7 @@ class MarkedReader : public AnswerReader {
     if (found.empty()) return;
     std::string lines = begins_.lines();
     if (!lines.empty()) {
-      lines.pop_back();  // the templates write this one
+      lines.pop_back();  // the line break that the template writes before a call
       held_ = '\n';
     }
     add(AnswerPart::content, lines);
@@ -112,7 +112,7 @@ class MarkedReader : public AnswerReader {
     if (step == CallStep::after) take(c);
   }
 
-  // Ends of lines between reasoning, calls and text are the format's.
+  // Line breaks between reasoning, calls and text belong to the format and are dropped.
   void add(AnswerPart::Kind kind, std::string_view text) {
     if (skips_lines_) text.remove_prefix(std::min(text.find_first_not_of('\n'), text.size()));
     if (text.empty()) return;
@@ -126,7 +126,7 @@ class MarkedReader : public AnswerReader {
   bool skips_lines_;
   MarkSearch begins_, end_;
   std::unique_ptr<CallReader> reader_ = {};
-  std::string held_ = {};  // of the start, or of what may be no call
+  std::string held_ = {};  // characters of the start, or of a call that may turn out to be text
   int begun_before_ = 0;
 };
 

@@ -1,5 +1,5 @@
-// Templates from files. Source of the names: huggingface/transformers tokenization_utils_base.py (chat_template,
-// chat_template.jinja, additional_chat_templates), ggml-org/llama.cpp gguf-py constants.py.
+// Reads chat templates from files. Source of the names: huggingface/transformers tokenization_utils_base.py
+// (chat_template, chat_template.jinja, additional_chat_templates), ggml-org/llama.cpp gguf-py constants.py.
 #include "chat/sources.h"
 
 #include <nlohmann/json.hpp>
@@ -25,7 +25,7 @@ Result<Json> object_of(const fs::path& path) {
   return json;
 }
 
-// A text, or one for each name.
+// "chat_template" is one template, or a list of named templates.
 void take_templates(const Json& config, ChatSources* sources) {
   const auto at = config.find("chat_template");
   if (at == config.end()) return;
@@ -40,7 +40,7 @@ void take_templates(const Json& config, ChatSources* sources) {
   }
 }
 
-// A token is its text, or an object that has it as "content".
+// A token is a string, or an object with the string as "content".
 void take_tokens(const Json& config, ChatSources* sources) {
   for (const char* role : kRoles) {
     const auto at = config.find(role);

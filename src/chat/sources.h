@@ -1,4 +1,4 @@
-// Where a model's files keep its chat template, and the texts of its special tokens.
+// Finds the chat template in a model's files, and the texts of its special tokens.
 #pragma once
 
 #include <filesystem>
@@ -12,12 +12,13 @@
 namespace kvasir {
 
 struct ChatSources {
-  std::optional<std::string> jinja;                            ///< the one named "default", or the only one
-  std::optional<std::string> for_tools;                        ///< the one named "tool_use"
-  std::vector<std::pair<std::string, std::string>> variables;  ///< "bos_token", "<s>"
+  std::optional<std::string> jinja;                            ///< the template named "default", or the only one
+  std::optional<std::string> for_tools;                        ///< the template named "tool_use"
+  std::vector<std::pair<std::string, std::string>> variables;  ///< such as {"bos_token", "<s>"}
 };
 
-/// A Hugging Face folder or a .gguf. Errors: a file that cannot be read.
+/// Reads a Hugging Face folder or a .gguf file; any other path gives empty sources. Errors: a file cannot be read or is
+/// not a JSON object.
 Result<ChatSources> read_chat_sources(const std::filesystem::path& path);
 
 }  // namespace kvasir

@@ -123,7 +123,7 @@ Result<std::vector<std::string>> read_prompts(const std::string& path, std::vect
     prompts.push_back(line);
     if (lines != nullptr) lines->push_back(number);
   }
-  if (prompts.empty()) return fail(Error::bad_argument, "no prompts in it", path, "one prompt per line");
+  if (prompts.empty()) return fail(Error::bad_argument, "it has no prompts", path, "one prompt per line");
   return prompts;
 }
 

@@ -1,4 +1,4 @@
-// What the commands share: options, output, exit codes. No command lives here.
+// Shared by the commands: options, output, exit codes. No command lives here.
 #pragma once
 
 #include <functional>
@@ -14,11 +14,11 @@
 
 namespace kvasir::cli {
 
-// 0 done, 1 a check failed, 2 usage or bad input.
+// Exit codes. 1: a check failed. 2: wrong usage or bad input.
 inline constexpr int kOk = 0, kCheckFailed = 1, kBadInput = 2;
 
-/// A command: binds its flags and leaves in `*run` what to do. One file cmd_NAME.cc each, found by CMake's
-/// glob; `run` returns the exit code, or an error that main prints.
+/// A command, one file cmd_NAME.cc each, found by CMake's glob. `add` binds its flags and sets `*run`, which returns
+/// the exit code, or an error that main prints.
 using Run = std::function<Result<int>()>;
 struct Command {
   const char* name;
@@ -36,7 +36,7 @@ struct ModelArgs {
   Result<std::shared_ptr<const Model>> open() const;
 };
 
-/// On stderr: what the model's files hold and Kvasir does not use, where a user should hear of it.
+/// Prints on stderr the unused parts of a model's files that a user should know of (Ignored::noted).
 void print_note(std::span<const Ignored> ignored);
 
 /// --threads, --prefill-chunk, --cache, --ctx, --window, --sinks.
@@ -46,8 +46,8 @@ struct EngineArgs {
   void add(Flags& flags, const Flag& ctx = flag::kCtx);
 };
 
-/// The options with --on-full applied: "slide" is a matter of the session's window, in a cache that can forget unless
-/// another was asked for.
+/// The options with --on-full applied: "slide" sets SessionOptions::slide, and layout windowed unless --cache was
+/// given.
 SessionOptions session_options(SessionOptions session, const std::string& on_full, bool cache_given);
 
 /// -ctk, -ctv, --kv-type.
@@ -55,16 +55,17 @@ void add_kv_types(Flags& flags, SessionOptions& session);
 /// --window, --sinks.
 void add_window(Flags& flags, SessionOptions& session);
 
-/// Errors: any image.
+/// Errors: unsupported, if there is any image.
 Result<void> refuse_images(const std::vector<std::string>& images);
-/// Ids of `text`; errors: a model without a tokenizer, an empty text.
+/// The ids of `text`. Errors: a model without a tokenizer, an empty text.
 Result<std::vector<int>> encode(const Model& model, const std::string& text);
-/// Errors: a file that cannot be read. "-" is stdin.
+/// The contents of a file; "-" is stdin. Errors: a file that cannot be read.
 Result<std::string> read_text_file(const std::string& path);
-/// One line per prompt, ended by \n or \r\n; empty lines left out. `lines`: the number of each line, from 1.
+/// Reads one prompt per line, ended by \n or \r\n; empty lines are skipped. `lines`, if given: the line number of each
+/// prompt, from 1.
 Result<std::vector<std::string>> read_prompts(const std::string& path, std::vector<int>* lines = nullptr);
 
-/// CPU model, date and command of a measurement, for plots and CSV.
+/// CPU model, number of CPUs and date of a measurement, for plots and CSV.
 std::string provenance();
 /// "1,234,567"
 std::string with_commas(uint64_t n);

@@ -48,7 +48,7 @@ std::string limits_line(const Rates& r) {
                      r.int8_ops / 1e9);
 }
 
-// llama-bench's columns, and the fraction of what this machine allows.
+// llama-bench's columns, and the fraction of this machine's limit.
 void print_table(const ModelInfo& m, const BenchReport& r, int repeats) {
   fmt::print("| {:<30} | {:>10} | {:>10} | {:<10} | {:>7} | {:>15} | {:>20} | {:>8} |\n", "model", "size", "params",
              "backend", "threads", "test", "t/s", "of limit");
@@ -81,14 +81,14 @@ Json bench_json(const BenchReport& r) {
 }
 
 std::string machine_line(const std::string& name, const CacheSizes& caches) {
-  std::string line = name.empty() ? "a CPU without a name" : name;
+  std::string line = name.empty() ? "unnamed CPU" : name;
   for (const auto& [level, bytes] : {std::pair{"L1", caches.l1}, {"L2", caches.l2}, {"L3", caches.l3}})
     if (bytes != 0)
       line += fmt::format(", {} {}", level, bytes >> 20 == 0 ? fmt::format("{} KiB", bytes >> 10) : size(bytes));
   return line;
 }
 
-// --limits: the machine alone.
+// --limits: measures the machine only.
 Result<int> show_limits(const Args& a) {
   const std::string name = cpu_model_name();
   const CacheSizes caches = cache_sizes();
@@ -127,21 +127,21 @@ Json prefix_json(const PrefixReport& r) {
 }
 
 void print_prefix(const PrefixReport& r) {
-  fmt::print("{} tokens that were seen before, {} that were not\n\n", r.shared, r.suffix);
+  fmt::print("{} tokens seen before, {} new\n\n", r.shared, r.suffix);
   fmt::print("first token, cold            {:>10.2f} ms\n", r.ttft_cold_ms);
   fmt::print("from a snapshot              {:>10.2f} ms   {:.1f} x sooner ({} bytes)\n", r.ttft_snapshot_ms,
              r.snapshot_ratio(), with_commas(r.snapshot_bytes));
   fmt::print("from a kept prefix           {:>10.2f} ms   {:.1f} x sooner\n", r.ttft_hit_ms, r.ttft_ratio());
-  fmt::print("those {} tokens alone there  {:>10.2f} ms\n", r.suffix, r.suffix_ms);
-  fmt::print("tokenising all of them       {:>10.2f} ms   besides\n", r.tokenise_ms);
-  fmt::print("looking and keeping, a miss  {:>10.3f} ms   {:.3f} % of the cold first token\n", r.miss_ms,
+  fmt::print("the {} new tokens alone      {:>10.2f} ms\n", r.suffix, r.suffix_ms);
+  fmt::print("tokenising all of them       {:>10.2f} ms   not included above\n", r.tokenise_ms);
+  fmt::print("lookup and keeping, a miss   {:>10.3f} ms   {:.3f} % of the cold first token\n", r.miss_ms,
              100 * r.miss_cost());
 }
 
-// --prefix: nothing else is measured.
+// --prefix: measures nothing else.
 Result<int> show_prefix(const Args& a) {
   if (a.bench.threads.size() > 1)
-    return fail(Error::bad_argument, "a list, and --prefix runs with one thread count", "--threads", "--threads 4");
+    return fail(Error::bad_argument, "a list, but --prefix runs with one thread count", "--threads", "--threads 4");
   KVASIR_TRY(const auto model, a.model.open());
   PrefixOptions options;
   options.shared = a.prefix;
@@ -167,7 +167,7 @@ Result<int> show(const Args& a, const ServeReport& report) {
   return kOk;
 }
 
-// --serve --url: the model is elsewhere.
+// --serve --url: the model is on another server.
 Result<int> show_replay(const Args& a) {
   serve::ReplayOptions options = a.replay;
   KVASIR_TRY(options.trace, read_trace(a.serve));
@@ -177,10 +177,10 @@ Result<int> show_replay(const Args& a) {
   return show(a, result.report);
 }
 
-// --serve: nothing else is measured.
+// --serve: measures nothing else.
 Result<int> show_serve(const Args& a) {
   if (a.bench.threads.size() > 1)
-    return fail(Error::bad_argument, "a list, and --serve runs with one thread count", "--threads", "--threads 4");
+    return fail(Error::bad_argument, "a list, but --serve runs with one thread count", "--threads", "--threads 4");
   ServeOptions options;
   KVASIR_TRY(options.trace, read_trace(a.serve));
   KVASIR_TRY(const auto model, a.model.open());
@@ -263,6 +263,6 @@ void add(Flags& flags, Run* run_command) {
 }  // namespace
 
 extern const Command cmd_bench;
-const Command cmd_bench{"bench", "prefill and decode speed, verified first; plots", add};
+const Command cmd_bench{"bench", "measure prefill and decode speed, verified first; plots", add};
 
 }  // namespace kvasir::cli

@@ -1,5 +1,5 @@
-// kvasir chat: talk by the model's chat template, or in plain turns. What the talk is made of is talk.h's; here are the
-// commands and what is told.
+// kvasir chat: a conversation by the model's chat template, or in plain turns. Here are the commands and the output;
+// talk.h has the turns and their tokens.
 #include <unistd.h>
 
 #include <algorithm>
@@ -29,23 +29,23 @@ struct Args {
   std::vector<std::string> images;
 };
 
-/// What a command line gives besides values: flags that change what others mean.
+/// Which flags were given, where that changes the meaning of others.
 struct Given {
   bool cache = false, plain = false;
 };
 
 constexpr const char* kHelp =
-    "/edit TEXT    asks TEXT in place of your last turn; without TEXT, its text is there to be changed\n"
-    "/regen        another answer to your last turn, or the answer to one that has none\n"
-    "/undo         forgets your last turn and its answer\n"
-    "/system TEXT  the system message from now on; without TEXT, none\n"
-    "/save FILE    what has been said, with its cache; FILE.json has the messages\n"
-    "/load FILE    goes on from there\n"
-    "/stats        what the cache holds, and how much was not computed again\n"
-    "/clear        forgets all turns\n"
-    "/quit         ends; so does the end of the input\n"
-    "A line that ends with \\ goes on in the next. Lines between two lines of \"\"\" are one text.\n"
-    "Ctrl-C ends an answer, or drops what is typed.\n";
+    "/edit TEXT    asks TEXT in place of your last turn; without TEXT, lets you edit the old text\n"
+    "/regen        another answer to your last turn, or the first one if it has none\n"
+    "/undo         removes your last turn and its answer\n"
+    "/system TEXT  sets the system message; without TEXT, removes it\n"
+    "/save FILE    saves the conversation with its KV cache; FILE.json has the messages\n"
+    "/load FILE    continues a saved conversation\n"
+    "/stats        shows what the cache holds, and how many prompt tokens were reused\n"
+    "/clear        removes all turns\n"
+    "/quit         ends the chat; so does the end of the input\n"
+    "A line that ends with \\ continues in the next. Lines between two lines of \"\"\" are one message.\n"
+    "Ctrl-C stops an answer, or discards what is typed.\n";
 
 std::string trimmed(const std::string& text) {
   const size_t first = text.find_first_not_of(' ');
@@ -58,7 +58,7 @@ class Chat {
 
   LineEditor::Event read(Typed* typed) { return reader_.read(typed); }
 
-  /// False when there is nothing more to say. Errors are told, and the chat goes on.
+  /// Returns false after /quit. Errors are printed and the chat continues.
   bool take(const Typed& typed) {
     const std::string& text = typed.text;
     const size_t end = text.find_first_of(" \n");
@@ -72,7 +72,7 @@ class Chat {
       fmt::print(stderr, "{}\n", with_flags(error).message());
     }
     std::fflush(stdout);
-    Interrupts::forget();  // it ended the answer
+    Interrupts::forget();  // Ctrl-C ended the answer, not the chat
     return true;
   }
 
@@ -103,7 +103,7 @@ class Chat {
     return {};
   }
 
-  // A turn without an answer is the last one.
+  // A turn without an answer counts as the last one.
   Result<void> edit(const std::string& text) {
     if (unanswered_.empty() && talk_.turns().empty()) return no_turn("/edit");
     if (text.empty()) {
@@ -151,9 +151,10 @@ class Chat {
                a.prompt_tokens, differs, a.ttft_ms, a.decode_tok_s);
     if (!a.receipt.empty()) fmt::print(stderr, "[receipt {}]\n", a.receipt);
     if (a.dropped > 0)
-      fmt::print(stderr, "[the context was full: the first {} tokens of the talk are let go]\n", a.dropped);
+      fmt::print(stderr, "[the context was full: the first {} tokens of the conversation were dropped]\n", a.dropped);
     if (a.full)
-      fmt::print(stderr, "[the context of {} positions is full: /save FILE keeps the talk, /clear starts a new one]\n",
+      fmt::print(stderr,
+                 "[the context of {} positions is full: /save FILE saves the conversation, /clear starts a new one]\n",
                  talk_.session().ctx());
   }
 
@@ -195,10 +196,10 @@ class Chat {
 
   Talk talk_;
   MessageReader reader_;
-  std::string unanswered_;  // a turn that failed: its text is not lost
+  std::string unanswered_;  // text of a turn that failed, for /regen and /edit
 };
 
-// A message after the other. Ctrl-C drops what is typed; twice at once, it ends the chat.
+// Reads messages until the end. Ctrl-C discards what is typed; a second one within two seconds ends the chat.
 int talk_with(Chat& chat) {
   constexpr double kAtOnce = 2;  // seconds
   const Interrupts interrupts;
@@ -216,7 +217,7 @@ int talk_with(Chat& chat) {
   }
 }
 
-// A model without a template talks in plain turns, unless a template was asked for.
+// A model without a template uses plain turns, unless --chat-template was given.
 Result<TalkFormat> talk_format(const Args& a, bool plain) {
   if (plain || a.chat_format == "plain") return TalkFormat::plain(a.user, a.assistant);
   KVASIR_TRY(const ChatOptions options, a.chat_template.options());
@@ -270,14 +271,17 @@ void add(Flags& flags, Run* run_command) {
   flags.bind(flag::kOnFull, &a->on_full);
   flags.bind(flag::kSystem, &a->talk.system);
   flags.bind(
-      with_choices(with_help(flag::kChatFormat, "auto: by the model's chat template, in plain turns without one"),
-                   talk_format_choices),
+      with_choices(
+          with_help(
+              flag::kChatFormat,
+              "how messages become a prompt; auto: by the model's chat template, or in plain turns if it has none"),
+          talk_format_choices),
       &a->chat_format);
   a->chat_template.add(flags);
   flags.bind(flag::kUser, &a->user);
   flags.bind(flag::kAssistant, &a->assistant);
   flags.bind(flag::kImage, &a->images);
-  flags.bind(with_help(flag::kReceipt, "after each answer, 128 bits that stand for every logit computed for it"),
+  flags.bind(with_help(flag::kReceipt, "128-bit hash over every logit computed for an answer, shown after it"),
              &a->talk.generate.receipt);
   flags.footer(
       fmt::format("In a chat:\n{}\nExamples:\n  kvasir chat path/to/model --system \"You are brief.\"\n"
@@ -292,6 +296,6 @@ void add(Flags& flags, Run* run_command) {
 }  // namespace
 
 extern const Command cmd_chat;
-const Command cmd_chat{"chat", "talk; each turn computes only what is new", add};
+const Command cmd_chat{"chat", "chat with a model; each turn computes only what is new", add};
 
 }  // namespace kvasir::cli

@@ -1,4 +1,4 @@
-// kvasir drift: what a narrow KV type costs against f32.
+// kvasir drift: measures what a narrow KV type costs against f32.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -96,7 +96,7 @@ Result<void> write_table(const std::string& path, const std::string& title, cons
                    rows);
 }
 
-// Whole decades around all that a logarithmic axis can show.
+// The range of whole decades around all values that a logarithmic axis can show.
 std::string decades(const std::vector<DriftRow>& rows) {
   double low = HUGE_VAL, high = 0;
   for (const DriftRow& row : rows) {
@@ -108,7 +108,7 @@ std::string decades(const std::vector<DriftRow>& rows) {
   return fmt::format("[1e{:.0f}:1e{:.0f}]", std::floor(std::log10(low)) - 1, std::floor(std::log10(high)) + 1);
 }
 
-// A group of bars a type: K and V, K alone, V alone, as drift_candidates orders them.
+// One group of bars per type: K and V, K alone, V alone, in the order of drift_candidates().
 Result<void> draw(const std::string& file, const std::string& title, const std::vector<DriftRow>& rows) {
   const std::filesystem::path path = file;
   std::string groups;
@@ -176,7 +176,7 @@ void add(Flags& flags, Run* run_command) {
       "  B/token     bytes of K and V for one token, in all layers\n"
       "  max |Δ|     the largest difference of any logit from that of f32; mean |Δ|: of all logits\n"
       "  mean KL     KL(f32 || type) of the next token's probabilities, in nats; max KL: of the worst position\n"
-      "  top-1       positions at which the likeliest token is the same\n"
+      "  top-1       share of positions at which the most likely token is the same\n"
       "  change      of the perplexity, against that of f32\n"
       "  saturated   values that the type could not hold (f16: beyond 65,504), scales of blocks for q8_0 and q4_0\n\n"
       "Examples:\n  kvasir drift tales --file story.txt\n"
@@ -188,6 +188,6 @@ void add(Flags& flags, Run* run_command) {
 }  // namespace
 
 extern const Command cmd_drift;
-const Command cmd_drift{"drift", "what a narrow KV type costs against f32", add};
+const Command cmd_drift{"drift", "measure what a narrow KV type costs against f32", add};
 
 }  // namespace kvasir::cli

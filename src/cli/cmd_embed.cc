@@ -57,6 +57,6 @@ void add(Flags& flags, Run* run_command) {
 }  // namespace
 
 extern const Command cmd_embed;
-const Command cmd_embed{"embed", "a text as one vector of length 1", add};
+const Command cmd_embed{"embed", "embed a text as one vector of norm 1", add};
 
 }  // namespace kvasir::cli

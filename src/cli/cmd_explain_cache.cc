@@ -1,4 +1,4 @@
-// kvasir explain-cache: where the prompts of two requests part, and which line of the chat template wrote what differs.
+// kvasir explain-cache: shows where the prompts of two requests differ, and which template line wrote that part.
 #include <algorithm>
 #include <cstdio>
 
@@ -39,9 +39,10 @@ bool has_blocks(const serve::Json& body) {
   return false;
 }
 
-// A request of any of the server's APIs, known by what only it has.
+// Translates a request of any of the server's APIs to chat completions. The API is recognised by members that only it
+// has.
 Result<serve::Json> as_chat(const serve::Json& body) {
-  if (!body.is_object()) return body;  // read_call() says what it should be
+  if (!body.is_object()) return body;  // read_call() returns the error
   if (body.contains("input")) {
     KVASIR_TRY(serve::Translated chat, serve::translate_responses(body));
     return std::move(chat.body);
@@ -76,7 +77,7 @@ size_t common(const T& a, const T& b) {
   return static_cast<size_t>(std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first - a.begin());
 }
 
-// The start of the character that `at` is in.
+// The start of the UTF-8 character that contains byte `at`.
 size_t whole_character(const std::string& text, size_t at) {
   while (at > 0 && at < text.size() && (static_cast<unsigned char>(text[at]) & 0xc0) == 0x80) --at;
   return at;
@@ -93,14 +94,14 @@ bool is_data(const ChatText& text, size_t at) {
                      [&](const TextSpan& span) { return span.begin <= at && at < span.end; });
 }
 
-// A piece of a prompt on one line.
+// A piece of a prompt as a JSON string, on one line.
 std::string shown(const std::string& text, size_t begin, size_t end) {
   begin = whole_character(text, std::min(begin, text.size()));
   end = whole_character(text, std::min(end, text.size()));
   return serve::to_text(serve::Json(text.substr(begin, end - begin)));
 }
 
-constexpr size_t kBefore = 60, kAfter = 100;  // bytes of a prompt that are shown
+constexpr size_t kBefore = 60, kAfter = 100;  // bytes of a prompt to show before and after the difference
 
 serve::Json side_json(const Prompt& p, size_t at) {
   serve::Json json = {{"file", p.file}, {"characters", p.text.text.size()}};
@@ -129,10 +130,10 @@ void print_all(const Prompt& a, const Prompt& b, size_t at, size_t kept) {
   fmt::print("A  {}: {}\nB  {}: {}\n", a.file, size(a), b.file, size(b));
   if (!a.ids.empty()) fmt::print("B uses the first {} of A's {} tokens again\n", kept, a.ids.size());
   if (at == a.text.text.size()) {
-    fmt::print("B goes on where A ends\n");
+    fmt::print("B continues where A ends\n");
     return;
   }
-  fmt::print("they part at byte {}, after {}\n", at, shown(a.text.text, at - std::min(at, kBefore), at));
+  fmt::print("they differ from byte {} on, after {}\n", at, shown(a.text.text, at - std::min(at, kBefore), at));
   print_side("A", a, at);
   print_side("B", b, at);
 }
@@ -148,7 +149,7 @@ Result<int> run(const Args& args) {
     KVASIR_TRY(format.chat_template, ChatTemplate::of_model(args.files[0], args.chat_template.file));
     KVASIR_TRY(tokenizer, open_tokenizer(args.files[0]));
   } else if (args.chat_template.file.empty()) {
-    return fail(Error::bad_argument, "there is no template", "TALKS", "MODEL A.json B.json, or --chat-template FILE");
+    return fail(Error::bad_argument, "no template is given", "TALKS", "MODEL A.json B.json, or --chat-template FILE");
   } else {
     KVASIR_TRY(const std::string jinja, read_text_file(args.chat_template.file));
     KVASIR_TRY(format.chat_template, ChatTemplate::parse(jinja));
@@ -173,7 +174,7 @@ void add(Flags& flags, Run* run_command) {
   flags.bind(with_help(flag::kJson, "one JSON object on stdout: differs_at, reused_tokens, a, b"), &a->json);
   flags.footer(
       "A.json and B.json are bodies of requests as the server takes them: chat completions, messages or responses.\n"
-      "Exit code 0: B goes on where A ends, 1: they part before.\n"
+      "Exit code 0: B continues where A ends, 1: they differ before that.\n"
       "Examples:\n  kvasir explain-cache path/to/folder turn1.json turn2.json\n"
       "  kvasir explain-cache --chat-template chat.jinja turn1.json turn2.json");
   *run_command = [a] { return run(*a); };
@@ -182,6 +183,6 @@ void add(Flags& flags, Run* run_command) {
 }  // namespace
 
 extern const Command cmd_explain_cache;
-const Command cmd_explain_cache{"explain-cache", "where the prompts of two requests part, and why", add};
+const Command cmd_explain_cache{"explain-cache", "show where the prompts of two requests differ, and why", add};
 
 }  // namespace kvasir::cli

@@ -1,4 +1,4 @@
-// kvasir inspect: what a model file holds.
+// kvasir inspect: shows the contents of a model file.
 #include <algorithm>
 #include <cstdio>
 
@@ -89,6 +89,6 @@ void add(Flags& flags, Run* run_command) {
 }  // namespace
 
 extern const Command cmd_inspect;
-const Command cmd_inspect{"inspect", "a model file: metadata, tensors, types, sizes, fingerprint", add};
+const Command cmd_inspect{"inspect", "show a model file: metadata, tensors, types, sizes, fingerprint", add};
 
 }  // namespace kvasir::cli

@@ -1,4 +1,4 @@
-// kvasir list: the models that have been pulled, and what each takes.
+// kvasir list: the pulled models and the bytes of each.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -12,7 +12,7 @@ namespace kvasir::cli {
 namespace {
 
 std::string state_of(const hub::Stored& stored) {
-  if (stored.models.empty()) return stored.commit.empty() ? "not pulled to the end" : "no files of a model";
+  if (stored.models.empty()) return stored.commit.empty() ? "incomplete" : "no model files";
   return stored.commit.substr(0, 12);
 }
 
@@ -54,16 +54,16 @@ Result<int> run(bool json) {
 void add(Flags& flags, Run* run_command) {
   auto json = std::make_shared<bool>(false);
   flags.bind(with_help(flag::kJson,
-                       "one JSON object on stdout: cache, and for each of models its name, models (what MODEL may be), "
+                       "one JSON object on stdout: cache, and for each of models its name, models (values for MODEL), "
                        "commit, path, bytes, incomplete_bytes"),
              json.get());
-  flags.footer("Each line begins with what MODEL may be in other commands.\nExamples:\n  kvasir list");
+  flags.footer("Each line begins with a name that other commands accept as MODEL.\nExamples:\n  kvasir list");
   *run_command = [json] { return run(*json); };
 }
 
 }  // namespace
 
 extern const Command cmd_list;
-const Command cmd_list{"list", "the models that have been pulled", add};
+const Command cmd_list{"list", "list pulled models", add};
 
 }  // namespace kvasir::cli

@@ -1,4 +1,4 @@
-// kvasir logits: what the model computed at every position of a prompt, as a file of numbers.
+// kvasir logits: the logits at every position of a prompt, as a .npy file or the best few on stdout.
 #include <algorithm>
 #include <cstdio>
 #include <numeric>
@@ -21,7 +21,7 @@ struct Args {
   bool json = false;
 };
 
-// The largest logits of the last position, the lower id first among equals.
+// The ids of the n largest logits of a row, the lower id first among equals.
 std::vector<int> best_ids(std::span<const float> row, int n) {
   std::vector<int> ids(row.size());
   std::iota(ids.begin(), ids.end(), 0);
@@ -96,6 +96,6 @@ void add(Flags& flags, Run* run_command) {
 }  // namespace
 
 extern const Command cmd_logits;
-const Command cmd_logits{"logits", "the numbers before sampling, at every position", add};
+const Command cmd_logits{"logits", "compute the logits at every position of a prompt", add};
 
 }  // namespace kvasir::cli

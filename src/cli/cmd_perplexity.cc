@@ -1,4 +1,4 @@
-// kvasir perplexity: how well a model predicts a text.
+// kvasir perplexity: measures how well a model predicts a text.
 #include <cstdio>
 
 #include <fmt/format.h>
@@ -81,6 +81,6 @@ void add(Flags& flags, Run* run_command) {
 }  // namespace
 
 extern const Command cmd_perplexity;
-const Command cmd_perplexity{"perplexity", "how well a model predicts a text", add};
+const Command cmd_perplexity{"perplexity", "measure how well a model predicts a text", add};
 
 }  // namespace kvasir::cli

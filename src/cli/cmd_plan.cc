@@ -1,4 +1,4 @@
-// kvasir plan: what a run will take, before it starts.
+// kvasir plan: predicts the memory and the speed limit of a run.
 #include <cstdio>
 #include <optional>
 
@@ -55,8 +55,8 @@ void print_plan(const PlanReport& r, const Rates& rates, const Args& a) {
     fmt::print("active weights     {} B a token, which uses {} of {} experts\n", with_commas(r.active_weights_bytes),
                r.experts_used, r.experts);
   fmt::print("KV a token         {} B (K {}, V {})\n", with_commas(r.kv_bytes_per_token), r.kv_type_k, r.kv_type_v);
-  fmt::print("KV a sequence      {} B for {} positions, layout {}, at the most {} B on the way\n",
-             with_commas(r.kv_bytes), r.chat, r.layout, with_commas(r.kv_peak_bytes));
+  fmt::print("KV a sequence      {} B for {} positions, layout {}, peak {} B\n", with_commas(r.kv_bytes), r.chat,
+             r.layout, with_commas(r.kv_peak_bytes));
   if (r.choices.empty())
     fmt::print("activations        {} B for passes of {} tokens on {} threads\n", with_commas(r.activation_bytes),
                r.prefill_chunk, a.request.threads);
@@ -146,7 +146,7 @@ void add(Flags& flags, Run* run_command) {
   flags.bind(flag::kPlanRam, &a->request.ram);
   flags.bind(flag::kPlanKvRam, &a->request.kv_ram);
   flags.bind(flag::kPlanThreads, &a->request.threads);
-  flags.bind(with_help(flag::kPrefillChunk, "tokens in one pass"), &a->request.prefill_chunk);
+  flags.bind(with_help(flag::kPrefillChunk, "maximum number of tokens in one pass"), &a->request.prefill_chunk);
   flags.bind(flag::kExplain, &a->explain);
   flags.bind(flag::kJson, &a->json);
   std::string list = "Layouts:\n";
@@ -165,6 +165,6 @@ void add(Flags& flags, Run* run_command) {
 }  // namespace
 
 extern const Command cmd_plan;
-const Command cmd_plan{"plan", "bytes per token and sequence, what fits, how fast memory allows", add};
+const Command cmd_plan{"plan", "predict bytes per token and sequence, what fits, the speed that memory allows", add};
 
 }  // namespace kvasir::cli

@@ -1,4 +1,4 @@
-// kvasir pull: a model of a hub, brought into the cache that other programs use too.
+// kvasir pull: downloads a model from a hub into the cache that other programs use too.
 #include <fmt/format.h>
 
 #include "base/hub_cache.h"
@@ -31,7 +31,7 @@ Result<int> run(const Args& a) {
                 {"bytes", pulled->bytes},
                 {"fetched_bytes", pulled->fetched}});
   else
-    fmt::print("{}: {} {}, {} bytes, of which {} came now\n{}\n", pulled->name, pulled->files,
+    fmt::print("{}: {} {}, {} bytes, {} of them downloaded now\n{}\n", pulled->name, pulled->files,
                pulled->files == 1 ? "file" : "files", with_commas(pulled->bytes), with_commas(pulled->fetched),
                pulled->path);
   return kOk;
@@ -46,8 +46,8 @@ void add(Flags& flags, Run* run_command) {
   flags.bind(with_help(flag::kJson, "one JSON object on stdout: name, commit, path, files, bytes, fetched_bytes"),
              &a->json);
   flags.footer(
-      "HF_TOKEN holds a token for models that need one. Models lie in HF_HUB_CACHE, HF_HOME/hub,\n"
-      "XDG_CACHE_HOME/huggingface/hub or ~/.cache/huggingface/hub. A pull that was cut short goes on where it ended.\n"
+      "HF_TOKEN: the access token, for models that need one. Models are stored in HF_HUB_CACHE, HF_HOME/hub,\n"
+      "XDG_CACHE_HOME/huggingface/hub or ~/.cache/huggingface/hub. An interrupted pull resumes where it stopped.\n"
       "Examples:\n  kvasir pull HuggingFaceTB/SmolLM2-135M\n"
       "  kvasir pull bartowski/SmolLM2-135M-Instruct-GGUF:Q4_K_M\n"
       "  kvasir run HuggingFaceTB/SmolLM2-135M -p \"Once upon a time\"");
@@ -57,6 +57,6 @@ void add(Flags& flags, Run* run_command) {
 }  // namespace
 
 extern const Command cmd_pull;
-const Command cmd_pull{"pull", "bring a model of a hub to this machine", add};
+const Command cmd_pull{"pull", "download a model from a hub", add};
 
 }  // namespace kvasir::cli

@@ -1,4 +1,4 @@
-// kvasir quantize: a model as a GGUF file, in another weight type.
+// kvasir quantize: writes a model as a GGUF file in another weight type.
 #include <unistd.h>
 
 #include <cstdio>
@@ -38,7 +38,7 @@ Result<int> run(Args& a) {
   KVASIR_TRY(const QuantizeReport report, quantize(a.options));
   ModelOptions mapped;
   mapped.weights = WeightsMode::mapped;
-  KVASIR_CHECK(Model::open(a.out, mapped));  // what was written is a model, then
+  KVASIR_CHECK(Model::open(a.out, mapped));  // checks that the file is a valid model
   for (const std::string& note : report.notes) fmt::print(stderr, "note: {}\n", note);
   if (!a.json) {
     print_report(a, report);
@@ -68,8 +68,8 @@ void add(Flags& flags, Run* run_command) {
   flags.bind(with_help(flag::kJson, "one JSON object on stdout: out, type, parameters, file_bytes, types, notes"),
              &a->json);
   flags.footer(
-      "Rows that are no whole blocks of the type fall back, and a note says so. The vocabulary's matrices of a\n"
-      "4-bit type are q6_k.\n"
+      "Rows that are not whole blocks of the type fall back to another type, and a note says so. With a 4-bit type,\n"
+      "the vocabulary's matrices are q6_k.\n"
       "Examples:\n  kvasir quantize tales /tmp/tales-q8_0.gguf --type q8_0\n"
       "  kvasir quantize path/to/folder /tmp/model.gguf --type q4_k --force");
   *run_command = [a] { return run(*a); };

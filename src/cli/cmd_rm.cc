@@ -1,4 +1,4 @@
-// kvasir rm: removes a model that has been pulled.
+// kvasir rm: removes a pulled model.
 #include <fmt/format.h>
 
 #include "base/hub_cache.h"
@@ -16,7 +16,7 @@ struct Args {
 Result<int> run(const Args& a) {
   const auto repo = hub::parse_repo(a.name);
   if (!repo)
-    return fail(Error::bad_argument, fmt::format("\"{}\" is no name of a model", a.name), "NAME",
+    return fail(Error::bad_argument, fmt::format("\"{}\" is not a model name", a.name), "NAME",
                 "OWNER/NAME, as kvasir list has it");
   KVASIR_TRY(const uint64_t bytes, hub::remove_model(hub::cache_folder(), *repo));
   if (a.json)
@@ -28,7 +28,7 @@ Result<int> run(const Args& a) {
 
 void add(Flags& flags, Run* run_command) {
   auto a = std::make_shared<Args>();
-  flags.bind(with_help(flag::kPullModel, "OWNER/NAME of a model that has been pulled"), &a->name);
+  flags.bind(with_help(flag::kPullModel, "OWNER/NAME of a pulled model"), &a->name);
   flags.bind(with_help(flag::kJson, "one JSON object on stdout: name, bytes"), &a->json);
   flags.footer("Examples:\n  kvasir rm HuggingFaceTB/SmolLM2-135M");
   *run_command = [a] { return run(*a); };
@@ -37,6 +37,6 @@ void add(Flags& flags, Run* run_command) {
 }  // namespace
 
 extern const Command cmd_rm;
-const Command cmd_rm{"rm", "remove a model that has been pulled", add};
+const Command cmd_rm{"rm", "remove a pulled model", add};
 
 }  // namespace kvasir::cli

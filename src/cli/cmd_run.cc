@@ -53,7 +53,7 @@ Result<GenerateOptions> generate_options(const Args& a, const Model& model) {
   return options;
 }
 
-// One of several: what was asked, what came.
+// Prints one of several results: the prompt and its continuation.
 void print_one(const Args& a, const std::string& title, const Generation& g, const GenerateOptions& options) {
   fmt::print("{}{}\n", title, g.text);
   if (a.receipt) fmt::print("receipt {}\n", g.receipt);
@@ -74,13 +74,13 @@ Json prefix_json(const PrefixStats& p) {
 
 void print_prefix_stats(const PrefixStats& p) {
   fmt::print(stderr,
-             "prefixes    {} of {} prompts began like earlier ones, {} of {} tokens reused; {} bytes kept, {} tokens "
-             "evicted\n",
+             "prefixes    {} of {} prompts shared a prefix with earlier ones, {} of {} tokens reused; {} bytes kept, "
+             "{} tokens evicted\n",
              p.hits, p.queries, p.reused_tokens, p.asked_tokens, with_commas(p.bytes), p.evicted_tokens);
 }
 
-/// Several results, each told as soon as it and all before it are there; as JSON, all at the end. What cannot be
-/// answered is told at once.
+/// Prints several results, each as soon as it and all before it are done; with --json, all at the end. Errors are
+/// printed at once.
 class Results {
  public:
   Results(const Args& a, const GenerateOptions& options, std::vector<std::string> titles)
@@ -130,7 +130,7 @@ class Results {
   std::vector<std::optional<Generation>> all_;
   std::vector<std::string> errors_;
   bool failed_ = false;
-  size_t next_ = 0;  // to be told
+  size_t next_ = 0;  // next result to print
 };
 
 Result<int> run_samples(const Args& a, Engine& engine, Session& session, std::span<const int> prompt,
@@ -142,7 +142,7 @@ Result<int> run_samples(const Args& a, Engine& engine, Session& session, std::sp
   return results.end(engine);
 }
 
-// A line that cannot be answered is named, and the others are answered.
+// A prompt that fails is reported with its line; the others continue.
 Result<int> run_prompts(const Args& a, Engine& engine, const SessionOptions& session) {
   std::vector<int> lines;
   KVASIR_TRY(const std::vector<std::string> texts, read_prompts(a.prompts, &lines));
@@ -153,7 +153,7 @@ Result<int> run_prompts(const Args& a, Engine& engine, const SessionOptions& ses
     results.put(i, error);
   };
   std::vector<std::vector<int>> prompts;
-  std::vector<size_t> of;  // the line that each comes from
+  std::vector<size_t> of;  // index in `texts` of each prompt
   for (size_t i = 0; i < texts.size(); ++i) {
     auto ids = encode(engine.model(), texts[i]);
     if (!ids && engine.model().tokenizer() == nullptr) return tl::unexpected(std::move(ids).error());
@@ -179,7 +179,7 @@ Result<int> run_one(const Args& a, Engine& engine, Session& session, std::span<c
   bool started = false;
   if (!a.json)
     options.on_event = [&](size_t, const Event& event) {
-      if (!started) std::fwrite(text.data(), 1, text.size(), stdout);  // only once the prompt has been accepted
+      if (!started) std::fwrite(text.data(), 1, text.size(), stdout);  // not before the prompt has been accepted
       started = true;
       std::fwrite(event.text.data(), 1, event.text.size(), stdout);
       std::fflush(stdout);
@@ -197,7 +197,7 @@ Result<int> run_one(const Args& a, Engine& engine, Session& session, std::span<c
   return kOk;
 }
 
-// --load-cache and --save-cache, around what runs.
+// Loads the snapshot of --load-cache before the run, and writes that of --save-cache after it.
 Result<int> run_session(const Args& a, Engine& engine, Session& session, std::span<const int> prompt,
                         const std::string& text) {
   if (!a.load_cache.empty()) KVASIR_CHECK(session.load(a.load_cache));
@@ -207,7 +207,8 @@ Result<int> run_session(const Args& a, Engine& engine, Session& session, std::sp
   return done;
 }
 
-// The prompt as one message of a talk, up to where the answer begins. `text`: what stands for the prompt in the output.
+// The ids of a conversation with the prompt as its only user message, up to where the answer begins. `text`: the prompt
+// as the output shows it.
 Result<std::vector<int>> chat_ids(const Args& a, const Model& model, std::string* text) {
   KVASIR_TRY(const ChatOptions options, a.chat_template.options());
   auto format = TalkFormat::of_template(a.model.model, a.chat_template.file, options);
@@ -224,8 +225,8 @@ Result<std::vector<int>> chat_ids(const Args& a, const Model& model, std::string
   messages.push_back({.role = "user", .content = asked});
   KVASIR_TRY(const ChatText talk, format->prompt(messages));
   KVASIR_TRY(auto ids, format->encode(*model.tokenizer(), {}, talk, 0));
-  if (ids.empty()) return fail(Error::bad_argument, "the talk has no tokens", "prompt", "another text");
-  if (a.json) *text = std::move(asked);  // a reader is shown the answer alone
+  if (ids.empty()) return fail(Error::bad_argument, "the conversation has no tokens", "prompt", "another text");
+  if (a.json) *text = std::move(asked);  // without --json only the answer is printed
   return ids;
 }
 
@@ -248,7 +249,7 @@ void add(Flags& flags, Run* run_command) {
   add_kv_types(flags, a->engine.session);
   a->prompt.add(flags);
   flags.bind(flag::kRunChat, &a->chat);
-  flags.bind(with_needs(with_help(flag::kSystem, "the system message"), "--chat"), &a->system);
+  flags.bind(with_needs(with_help(flag::kSystem, "system message"), "--chat"), &a->system);
   a->chat_template.add(flags, "--chat");
   flags.bind(flag::kImage, &a->images);
   flags.bind(flag::kPredict, &a->n);
@@ -273,6 +274,6 @@ void add(Flags& flags, Run* run_command) {
 }  // namespace
 
 extern const Command cmd_run;
-const Command cmd_run{"run", "generate from a prompt", add};
+const Command cmd_run{"run", "generate text from a prompt", add};
 
 }  // namespace kvasir::cli

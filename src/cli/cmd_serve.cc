@@ -1,4 +1,4 @@
-// kvasir serve: flags to the options of the server. What it does with them is src/serve.
+// kvasir serve: turns flags into the options of the server, which is in src/serve.
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
@@ -39,13 +39,13 @@ std::string name_of(const std::string& model) {
 }
 
 Result<std::vector<serve::ServiceOptions::Model>> models_of(const Args& a) {
-  // Texts to come are what a server is for.
+  // A server keeps prefixes for later requests by default.
   EngineOptions engine = a.engine.engine;
   if (engine.prefix_ram == 0) engine.prefix_ram = std::min<size_t>(size_t{1} << 30, available_memory_bytes() / 4);
   const std::vector<std::string> paths = a.models.empty() ? std::vector<std::string>{"tales"} : a.models;
   engine.prefix_ram /= paths.size();
   if (a.aliases.size() > paths.size())
-    return fail(Error::bad_argument, fmt::format("{} names of {} models", a.aliases.size(), paths.size()), "--alias",
+    return fail(Error::bad_argument, fmt::format("{} names for {} models", a.aliases.size(), paths.size()), "--alias",
                 "one for each model");
   std::vector<serve::ServiceOptions::Model> models;
   for (size_t i = 0; i < paths.size(); ++i) {
@@ -141,8 +141,7 @@ Json described(const serve::ServerOptions& o, const Args& a) {
 Result<int> run(const Args& a) {
   KVASIR_TRY(serve::ServerOptions o, server_options(a));
   if (!is_loopback(o.http.host) && !o.service.keys.required())
-    fmt::print(stderr, "kvasir: everybody who reaches {} may use this server (try: --api-key-file FILE)\n",
-               o.http.host);
+    fmt::print(stderr, "kvasir: anybody who reaches {} may use this server (try: --api-key-file FILE)\n", o.http.host);
   if (a.check) {
     KVASIR_CHECK(serve::check(o));
     print_json(described(o, a));
@@ -216,6 +215,6 @@ void add(Flags& flags, Run* run_command) {
 }  // namespace
 
 extern const Command cmd_serve;
-const Command cmd_serve{"serve", "answer over HTTP, in OpenAI's API", add};
+const Command cmd_serve{"serve", "serve models over HTTP, with OpenAI's API", add};
 
 }  // namespace kvasir::cli

@@ -1,4 +1,4 @@
-// kvasir synth: a random model of a real shape.
+// kvasir synth: writes a random model of a real shape.
 #include <unistd.h>
 
 #include <cstdio>
@@ -31,7 +31,7 @@ Result<int> run(Args& a) {
   KVASIR_CHECK(synthesize(a.options));
   ModelOptions mapped;
   mapped.weights = WeightsMode::mapped;
-  KVASIR_TRY(const auto model, Model::open(a.out, mapped));  // what was written is a model, then
+  KVASIR_TRY(const auto model, Model::open(a.out, mapped));  // checks that the folder is a valid model
   const auto parameters = static_cast<uint64_t>(model->info().parameters);
   const uint64_t bytes = parameters * (a.options.dtype == "f32" ? 4 : 2);
   if (a.json)

@@ -1,4 +1,4 @@
-// kvasir template: a talk as the text that the model's chat template makes of it.
+// kvasir template: renders a conversation with a model's chat template.
 #include <cstdio>
 
 #include <kvasir/chat.h>
@@ -18,7 +18,7 @@ struct Args {
 Result<std::shared_ptr<const ChatTemplate>> open(const Args& a) {
   if (a.files.size() == 2) return ChatTemplate::of_model(a.files[0], a.chat_template.file);
   if (a.chat_template.file.empty())
-    return fail(Error::bad_argument, "there is no template", "TALK", "MODEL TALK.json, or --chat-template FILE");
+    return fail(Error::bad_argument, "no template is given", "TALK", "MODEL TALK.json, or --chat-template FILE");
   KVASIR_TRY(const std::string jinja, read_text_file(a.chat_template.file));
   auto made = ChatTemplate::parse(jinja);
   if (!made) made.error().where = a.chat_template.file + ": " + made.error().where;
@@ -48,10 +48,12 @@ void add(Flags& flags, Run* run_command) {
   flags.bind(flag::kTalk, &a->files);
   a->chat_template.add(flags);
   flags.bind(flag::kAdapt, &a->adapt);
-  flags.bind(with_help(flag::kJson, "one JSON object on stdout: text, data (the bytes that come from the talk)"),
-             &a->json);
+  flags.bind(
+      with_help(flag::kJson, "one JSON object on stdout: text, data (byte ranges that come from the conversation)"),
+      &a->json);
   flags.footer(
-      "TALK.json holds messages, and what else the template knows: tools, bos_token, add_generation_prompt. -: stdin.\n"
+      "TALK.json has messages, and other variables of the template: tools, bos_token, add_generation_prompt. -: "
+      "stdin.\n"
       "Examples:\n  kvasir template path/to/folder talk.json\n"
       "  kvasir template --chat-template chat.jinja talk.json");
   *run_command = [a] { return run(*a); };
@@ -60,6 +62,6 @@ void add(Flags& flags, Run* run_command) {
 }  // namespace
 
 extern const Command cmd_template;
-const Command cmd_template{"template", "a talk as the text that a chat template makes of it", add};
+const Command cmd_template{"template", "render a conversation with a chat template", add};
 
 }  // namespace kvasir::cli

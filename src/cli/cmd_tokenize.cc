@@ -1,4 +1,4 @@
-// kvasir tokenize: a text as token ids and pieces, and ids as text.
+// kvasir tokenize: turns a text into token ids and pieces, or ids into text.
 #include <cstdio>
 
 #include <fmt/format.h>
@@ -16,7 +16,7 @@ struct Args {
   bool from_stdin = false, no_bos = false, json = false;
 };
 
-// The tokenizer of the model, or the one given instead, which has to be of the model's size.
+// The tokenizer of the model, or the one of --tokenizer; if a model is given too, their vocabularies must match.
 Result<std::shared_ptr<const Tokenizer>> find_tokenizer(const Args& a, bool model_given) {
   if (a.tokenizer.empty() || !model_given) return open_tokenizer(a.tokenizer.empty() ? a.model : a.tokenizer);
   KVASIR_TRY(const auto model, Model::open(a.model, {.weights = WeightsMode::mapped, .tokenizer = a.tokenizer}));
@@ -78,6 +78,6 @@ void add(Flags& flags, Run* run_command) {
 }  // namespace
 
 extern const Command cmd_tokenize;
-const Command cmd_tokenize{"tokenize", "a text as tokens, and tokens as text", add};
+const Command cmd_tokenize{"tokenize", "turn text into tokens, and tokens into text", add};
 
 }  // namespace kvasir::cli

@@ -1,4 +1,4 @@
-// kvasir verify: prove the Law on this model.
+// kvasir verify: proves on a model that the cache changes no bit.
 #include <unistd.h>
 
 #include <algorithm>
@@ -36,7 +36,7 @@ Result<std::vector<std::vector<int>>> prompt_ids(const Args& a, const Model& mod
   return prompts;
 }
 
-// A row for each KV type, window and act, and for each layout in what is left.
+// The table row of a case: one row per KV type, window and act; other cases have one row per layout.
 std::string row_of(const VerifyCase& c) {
   if (!c.kv_type.empty()) return fmt::format("kv={}", c.kv_type);
   if (c.window > 0) return fmt::format("window={}+{}", c.window, c.sinks);
@@ -135,9 +135,9 @@ void add(Flags& flags, Run* run_command) {
   flags.bind(flag::kJson, &a->json);
   flags.footer(
       "Every layout, thread count, prefill chunk and batch size generates the same prompts; every logit must equal,\n"
-      "bit for bit, what recomputing everything at each step gives. A few prompts go through random batches, forks,\n"
-      "truncations, reused prefixes, snapshots and guesses (lookup) too, and a tenth is run with every other KV type\n"
-      "and with a window and sinks, in every layout. Exit 0: PASS, 1: FAIL.\n\n"
+      "bit for bit, the one from recomputing everything at each step. A few prompts also go through random batches,\n"
+      "forks, truncations, reused prefixes, snapshots and drafted tokens (lookup), and a tenth of them is run with\n"
+      "every other KV type and with a window and sinks, in every layout. Exit 0: PASS, 1: FAIL.\n\n"
       "Examples:\n  kvasir verify tales --count 4 -n 32\n  kvasir verify tales-gpt2 --cache grow --threads 1,2 --json");
   *run_command = [a] { return run(*a); };
 }

@@ -1,4 +1,4 @@
-// The names that flags take, from the registries of the library.
+// The allowed names of each flag, from the registries of the library.
 #include "cli/flag_list.h"
 
 #include <kvasir/catalog.h>

@@ -1,4 +1,4 @@
-// Flags over CLI11, which cuts the command line into flags and texts. What the texts mean is read here; no other file
+// Flags over CLI11, which splits the command line into flags and texts. The texts are parsed here; no other file
 // compiles CLI11.
 #include "cli/flags.h"
 
@@ -41,7 +41,7 @@ std::vector<std::string> words(const char* list) {
 
 // ---- values -------------------------------------------------------------------------------------------------------
 
-// 4 and not 4.0, 0.01 and not 0.010000.
+// 4 instead of 4.0, 0.01 instead of 0.010000.
 std::string number(double value) { return fmt::format("{:.16g}", value); }
 
 std::string range_of(const Flag& f) {
@@ -161,7 +161,7 @@ Result<Flags::Value> parse(const Flag& f, const std::string& text) {
   return Flags::Value(text);
 }
 
-// All that was given for one flag.
+// Parses all texts given for one flag.
 Result<Flags::Value> parse_all(const Flag& f, const std::vector<std::string>& texts) {
   if (f.kind == Kind::toggle) return Flags::Value(true);
   if (texts.size() > 1 && f.kind != Kind::texts)
@@ -235,7 +235,8 @@ bool is_place(const Flag& flag) { return *flag.names != '-'; }
 }  // namespace
 
 void Flags::add(const Flag& flag, std::string fallback, std::function<void(Value&&)> put) {
-  if (flag.kind == Kind::size || flag.kind == Kind::memory) fallback.clear();  // 0 is no size, it is none
+  if (flag.kind == Kind::size || flag.kind == Kind::memory)
+    fallback.clear();  // 0 means no limit, and is not shown as a size
   std::string help = flag.help;
   if (flag.choices != nullptr) help += fmt::format(". One of {}", fmt::join(flag.choices(), ", "));
   CLI::Option* option = flag.kind == Kind::toggle ? app_.add_flag(flag.names) : app_.add_option(flag.names);
@@ -389,7 +390,7 @@ Json Flags::describe() const {
 
 namespace {
 
-// CLI11 takes the word after "--flag=" for the value; an empty one is an empty value.
+// CLI11 takes the word after "--flag=" as the value; here "--flag=" means an empty value.
 std::vector<std::string> with_empty_values(const std::vector<std::string>& args, const Flags& flags) {
   std::vector<std::string> out;
   for (const std::string& arg : args) {
@@ -400,14 +401,15 @@ std::vector<std::string> with_empty_values(const std::vector<std::string>& args,
   return out;
 }
 
-// In our words. What CLI11 says begins with the name of the flag.
+// CLI11's error in our words. CLI11's text begins with the name of the flag.
 Error in_our_words(const CLI::ParseError& e, const Flags& flags) {
   const std::string help = fmt::format("kvasir {} --help", flags.app().get_name());
   const std::string text = e.what();
   std::string name = text.substr(0, text.find_first_of(": "));
   if (dynamic_cast<const CLI::RequiredError*>(&e) != nullptr)
     return {Error::bad_argument, "nothing is given", name, help};
-  if (!name.starts_with('-')) name = (name.size() > 1 ? "--" : "-") + name;  // of a toggle it says the bare name
+  if (!name.starts_with('-'))
+    name = (name.size() > 1 ? "--" : "-") + name;  // CLI11 gives a toggle's name without dashes
   if (dynamic_cast<const CLI::ArgumentMismatch*>(&e) == nullptr) return {Error::bad_argument, text, "arguments", help};
   const bool value = flags.takes_value(name);
   return {Error::bad_argument, value ? "a value is missing" : "it takes no value", flags.shown(name), help};

@@ -1,5 +1,5 @@
-// How a flag is declared, bound to a variable, read and checked, and the command line that holds the commands' flags.
-// Which flags there are is in flag_list.h.
+// How a flag is declared, bound to a variable, read and checked, and the command line of all commands' flags. The flags
+// themselves are in flag_list.h.
 #pragma once
 
 #include <cstdint>
@@ -33,32 +33,32 @@ enum class Kind {
   real,       ///< double
   seed,       ///< uint64_t
   size,       ///< size_t: bytes, with K, M or G of 1,024
-  memory,     ///< the same, or "auto": three quarters of what this machine, or the container, has available now
+  memory,     ///< the same, or "auto": three quarters of the memory now available to this machine or container
   name,       ///< string, one of `choices`
   names,      ///< vector<string>, with commas or semicolons, each one of `choices`
   text,       ///< string
   texts,      ///< vector<string>: the flag may be given more than once
-  input,      ///< string, the name of a file that exists
+  input,      ///< string: the name of an existing file
   text_file,  ///< the same, or "-" for stdin
-  output,     ///< string, the name of a file to write in a folder that exists
+  output,     ///< string: the name of a file to write, in an existing folder
 };
 
-/// A flag of one or more commands. The test that walks all flags reads them from here, through `kvasir --flags`.
+/// A flag of one or more commands. The test of all flags reads the declarations through `kvasir --flags`.
 struct Flag {
-  const char* names;  ///< with commas; errors speak of the first. One without a dash is a place on the command line
+  const char* names;  ///< with commas; errors use the first. A name without a dash is a positional argument
   const char* help;
   Kind kind = Kind::text;
-  double low = 0, high = 0;      ///< of numbers, and of every number of a list; both inclusive
-  std::optional<int> also = {};  ///< an integer that is allowed besides
-  const char* unit = "";         ///< what an integer counts, "threads"; what a name is one of, "a KV type"
+  double low = 0, high = 0;      ///< range of a number, or of every number in a list; both ends inclusive
+  std::optional<int> also = {};  ///< an integer outside the range that is allowed too
+  const char* unit = "";         ///< what an integer counts: "threads"; what a name is: "a KV type"
   std::vector<std::string> (*choices)() = nullptr;
   bool (*known)(const std::string&) = nullptr;  ///< other spellings of a choice
-  /// Flags, with spaces between, that cannot be given together with this one, and of which one must be, for without it
-  /// this one would change nothing. "--x=y" is --x where its value is y, "--x!=y" where it is another. Flags that the
-  /// command does not have do not count.
+  /// Lists of flags separated by spaces. `not_with`: none of these may be given together with this one. `needs`: one of
+  /// these must be given, since this one has no effect without it. "--x=y" means --x with value y, "--x!=y" with any
+  /// other value. Flags that the command does not have are ignored.
   const char* not_with = "";
   const char* needs = "";
-  const char* or_else = "";  ///< this flag or one of these has to be given
+  const char* or_else = "";  ///< this flag or one of these must be given
   bool required = false, may_be_empty = false;
 };
 
@@ -85,30 +85,31 @@ class Flags {
   /// Requires: `app` outlives this.
   explicit Flags(CLI::App& app) : app_(app) {}
 
-  /// The variable keeps its value, which the help shows, where the flag is not given. Types: as Kind says, or an
-  /// optional of that, or a filesystem path for a string.
+  /// Binds a flag to a variable. Without the flag the variable keeps its value, which the help shows as the default.
+  /// Types: as listed at Kind, or an optional of that, or a filesystem path for a string.
   template <class T>
   void bind(const Flag& flag, T* target) {
     add(flag, text_of(*target), [target](Value&& value) { put(std::move(value), target); });
   }
-  /// A flag of kind name or text, for more than one variable.
+  /// Binds a flag of kind name or text to a function that takes its value.
   void bind(const Flag& flag, const std::function<void(const std::string&)>& take) {
     add(flag, {}, [take](Value&& value) { take(std::get<std::string>(value)); });
   }
   /// Text after the flags in the command's help.
   void footer(const std::string& text);
 
-  /// After the command line has been cut into flags and texts: reads the texts into the variables. Errors: a value that
-  /// its flag does not take, flags that exclude or need each other, a flag given twice, what no flag takes.
+  /// Parses the texts that CommandLine::cut() assigned to the flags and sets the variables. Errors: a value that its
+  /// flag does not accept, flags that exclude or need each other, a flag given twice, an argument that belongs to no
+  /// flag.
   Result<void> read();
-  /// After read().
+  /// Whether the flag was given. Requires: read() was called.
   bool given(const Flag& flag) const;
   /// The text that was given, or "".
   std::string text(const Flag& flag) const;
 
-  /// The declarations, for programs.
+  /// The declarations as JSON, for programs.
   Json describe() const;
-  /// The name that errors speak of, from one that the parser uses.
+  /// The name that errors use, from one that the parser uses.
   std::string shown(const std::string& parser_name) const;
   bool takes_value(const std::string& name) const;
   CLI::App& app() const { return app_; }
@@ -116,7 +117,7 @@ class Flags {
  private:
   struct Bound {
     Flag flag;
-    std::string fallback;  // the value without the flag, as text
+    std::string fallback;  // the default value, as text
     CLI::Option* option;
     std::function<void(Value&&)> put;
     std::optional<Value> value;
@@ -179,14 +180,15 @@ class CommandLine {
               const std::string& footer);
   ~CommandLine();
 
-  /// Requires: the flags are bound before cut(). The reference is good as long as this is.
+  /// Requires: the flags are bound before cut(). The reference is valid as long as this object.
   Flags& add_command(const std::string& name, const std::string& summary);
   /// The flags of the i-th command added.
   Flags& flags(size_t i) { return *flags_[i]; }
-  /// Cuts the arguments into flags and texts, which Flags::read() reads next. True: help or the version was asked for
-  /// and is printed. `asked`: the command among them. Errors: a flag without its value, or with one it does not take.
+  /// Splits the arguments into flags and their texts, which Flags::read() parses next. `asked`: index of the command.
+  /// Returns true if help or the version was requested and printed. Errors: a flag without its value, or a toggle with
+  /// one.
   Result<bool> cut(const std::vector<std::string>& args, size_t asked);
-  /// The declarations of every command, for programs.
+  /// The declarations of every command as JSON, for programs.
   Json describe() const;
 
  private:
@@ -196,9 +198,10 @@ class CommandLine {
 
 /// "512M" to bytes: a number with K, M or G of 1,024. Errors: anything else.
 Result<size_t> parse_bytes(const std::string& text, const std::string& flag);
-/// "1,2,3" to numbers from `low` to `high`. Errors: what is none, an empty item.
+/// "1,2,3" to numbers within the flag's range. Errors: not a number, out of range, an empty item.
 Result<std::vector<int>> parse_integers(const std::string& text, const Flag& flag);
-/// Refuses a folder that does not exist before anything is computed.
+/// Checks, before anything is computed, that `path` can be an output file. Errors: it is a folder, its folder does not
+/// exist.
 Result<void> check_output(const std::string& path);
 
 }  // namespace kvasir::cli

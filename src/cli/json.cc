@@ -1,4 +1,4 @@
-// Numbers and strings as JSON spells them.
+// Values of JSON as text.
 #include "cli/json.h"
 
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-// JSON for output: the objects that commands print for programs. Reading JSON is in src/format.
+// JSON for output: the objects that commands print for programs. Parsing JSON is not here.
 #pragma once
 
 #include <concepts>
@@ -14,7 +14,7 @@
 
 namespace kvasir::cli {
 
-/// A JSON value as text. The JSON library compiles in json.cc alone: it takes longer than any command.
+/// A JSON value as text. Only json.cc includes the JSON library, since it compiles longer than any command.
 class Json {
  public:
   struct Field;
@@ -25,7 +25,7 @@ class Json {
   Json(T value) : text_(value ? "true" : "false") {}
   template <std::integral T>
   requires(!std::same_as<T, bool>) Json(T value) : text_(std::to_string(value)) {}
-  /// Not a number, and infinity, are null.
+  /// NaN and infinity become null.
   Json(double value);
   /// Bytes that are not UTF-8 become U+FFFD.
   Json(std::string_view value);
@@ -43,9 +43,9 @@ class Json {
   /// Requires: `text` is JSON.
   static Json raw(std::string text);
 
-  /// Requires: an array.
+  /// Requires: this is an array.
   void push_back(const Json& item) { items_.push_back(item.text()); }
-  /// Requires: an object.
+  /// Requires: this is an object.
   void set(const std::string& key, const Json& value) { fields_[key] = value.text(); }
 
   /// On one line, without spaces; keys of an object in ascending order.

@@ -1,4 +1,4 @@
-// libedit on a terminal, getline elsewhere.
+// libedit on a terminal; plain reads of stdin otherwise.
 #include "cli/line_editor.h"
 
 #include <histedit.h>
@@ -16,7 +16,8 @@ namespace {
 
 volatile std::sig_atomic_t interrupted = 0;
 
-// After a signal, computing and printing go on; a wait for a line ends.
+// `restart`: after SIGINT, interrupted system calls are restarted, so that printing continues. Without it, a wait for a
+// line ends.
 void handle_interrupts(bool restart) {
   struct sigaction action {};
   action.sa_handler = [](int) { interrupted = 1; };
@@ -25,7 +26,7 @@ void handle_interrupts(bool restart) {
   sigaction(SIGINT, &action, nullptr);
 }
 
-// Where Interrupts lives: without it SIGINT is not ours.
+// True while an Interrupts object exists; otherwise SIGINT is left alone.
 bool handling = false;
 
 class WaitInterruptibly {
@@ -91,7 +92,7 @@ LineEditor::LineEditor() {
 LineEditor::~LineEditor() = default;
 
 LineEditor::Event LineEditor::read(const std::string& prompt, std::string* line) {
-  Event event = Event::interrupt;  // one that came just now
+  Event event = Event::interrupt;  // Ctrl-C came before the wait began
   if (!Interrupts::any()) {
     const WaitInterruptibly wait;
     event = interactive() ? type(prompt, line) : take(line);
@@ -101,7 +102,7 @@ LineEditor::Event LineEditor::read(const std::string& prompt, std::string* line)
   return event;
 }
 
-// The editor takes it for typed, so a control character would be a key.
+// The editor handles the text as typed, so a control character would act as a key.
 bool LineEditor::offer(const std::string& text) {
   const auto is_key = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; };
   if (!interactive() || std::any_of(text.begin(), text.end(), is_key)) return false;
@@ -124,7 +125,7 @@ LineEditor::Event LineEditor::type(const std::string& prompt, std::string* line)
   return Event::line;
 }
 
-// Not through a stream of the library's, which takes an interrupted wait for the end of the input.
+// Reads the file descriptor: standard library streams treat an interrupted wait as the end of the input.
 LineEditor::Event LineEditor::take(std::string* line) {
   for (;;) {
     if (const size_t end = waiting_.find('\n'); end != std::string::npos) {

@@ -1,4 +1,4 @@
-// Lines from a person: edited and recalled on a terminal, read as they are elsewhere.
+// Reads lines from a person: with editing and history on a terminal, as they are otherwise.
 #pragma once
 
 #include <memory>
@@ -7,14 +7,14 @@
 
 namespace kvasir::cli {
 
-/// As long as it lives, Ctrl-C (SIGINT) is counted and does not end the program.
+/// While an object exists, Ctrl-C (SIGINT) is recorded and does not end the program.
 class Interrupts {
  public:
   Interrupts();
   ~Interrupts();
   Interrupts(const Interrupts&) = delete;
   Interrupts& operator=(const Interrupts&) = delete;
-  /// Whether there was one since the last forget().
+  /// Whether Ctrl-C was pressed since the last forget().
   static bool any();
   static void forget();
 };
@@ -25,12 +25,12 @@ class LineEditor {
 
   LineEditor();
   ~LineEditor();
-  /// Whether somebody types.
+  /// Whether stdin and stdout are a terminal.
   bool interactive() const { return editor_ != nullptr; }
-  /// Waits for the next line, without its end (\n or \r\n), or for Ctrl-C where an Interrupts lives; then what was
-  /// typed is dropped. The prompt is shown on a terminal only.
+  /// Waits for the next line, without its end (\n or \r\n), or for Ctrl-C if an Interrupts object exists; Ctrl-C
+  /// discards what was typed. The prompt is shown on a terminal only.
   Event read(const std::string& prompt, std::string* line);
-  /// Puts `text` into the next line, to be edited. False: nobody types, or a line cannot hold it.
+  /// Puts `text` into the next line for editing. Returns false without a terminal, or if `text` has control characters.
   bool offer(const std::string& text);
 
  private:
@@ -39,7 +39,7 @@ class LineEditor {
   Event take(std::string* line);
 
   std::unique_ptr<Editor> editor_;
-  std::string waiting_;  // elsewhere: read and not yet a line
+  std::string waiting_;  // without a terminal: bytes read that do not make a line yet
 };
 
 }  // namespace kvasir::cli

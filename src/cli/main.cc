@@ -44,20 +44,20 @@ int report(const Error& error) {
   return kBadInput;
 }
 
-// The next file opened would take the number of a standard stream that is closed, and output would go there.
+// If a standard stream is closed, the next file opened would get its number, and output would go into that file.
 void keep_standard_streams() {
   for (int fd : {0, 1, 2})
     if (fcntl(fd, F_GETFD) < 0 && errno == EBADF) (void)open("/dev/null", O_RDONLY);
 }
 
-// Ended by the signal itself after all, so that whoever waits for us sees which one it was.
+// Ends by the signal itself, so that the parent process sees which one it was.
 void end_by(int signal_number) {
   remove_temporaries();
   signal(signal_number, SIG_DFL);
   raise(signal_number);
 }
 
-// Removes the outputs that a signal would leave half done. A signal that is ignored (nohup) stays ignored.
+// Removes unfinished output files when a signal ends the program. An ignored signal (nohup) stays ignored.
 void clean_up_on_signals() {
   for (const int number : {SIGHUP, SIGINT, SIGQUIT, SIGPIPE, SIGTERM, SIGXCPU, SIGXFSZ})
     if (const auto before = signal(number, end_by); before != SIG_DFL) signal(number, before);
@@ -69,12 +69,12 @@ int output_done(int code) {
   return report({Error::io, "the output could not be written", "stdout", "a place with free space"});
 }
 
-// The command that was asked for, and the others for the list of them.
+// All commands with their flags. All are needed to list them in the help.
 struct Commands {
   CommandLine line{
       "kvasir", "Kvasir: an LLM inference engine built around its KV cache.", kVersion,
       "Examples:\n  kvasir run tales -p \"Once upon a time\" -n 64 --stats\n  kvasir verify tales --count 4 -n 32\n"
-      "Each command explains itself: kvasir COMMAND --help. For programs: kvasir --flags, every flag as JSON."};
+      "Help for a command: kvasir COMMAND --help. For programs: kvasir --flags prints every flag as JSON."};
   std::vector<Run> runs{commands().size()};
 
   Commands() {
@@ -92,7 +92,8 @@ int run_command(Flags& flags, const Run& run) {
 int main_with(const std::vector<std::string>& args) {
   Commands all;
   if (args[0] == "--flags") {
-    if (args.size() > 1) return report({Error::bad_argument, "it stands alone", "--flags", "kvasir --flags"});
+    if (args.size() > 1)
+      return report({Error::bad_argument, "it takes no other argument", "--flags", "kvasir --flags"});
     print_json(all.line.describe());
     return output_done(kOk);
   }
@@ -113,7 +114,7 @@ int main(int argc, char** argv) {
   kvasir::cli::clean_up_on_signals();
   try {
     return kvasir::cli::main_with(kvasir::cli::arguments(argc, argv));
-  } catch (const std::exception& e) {  // a library's own failure, out of memory for one
+  } catch (const std::exception& e) {  // thrown by another library, for example when memory runs out
     std::fprintf(stderr, "kvasir: %s\n", e.what());
     return kvasir::cli::kBadInput;
   }

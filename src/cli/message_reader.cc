@@ -1,4 +1,4 @@
-// Lines to messages.
+// Joins lines to messages.
 #include "cli/message_reader.h"
 
 namespace kvasir::cli {

@@ -1,5 +1,5 @@
-// What a person says at a time: a line, or several that belong together. How a line is typed is line_editor.h's, what
-// is made of it cmd_chat.cc's.
+// Reads one message of a person: a line, or several that belong together. Typing a line is in line_editor.h, handling a
+// message in cmd_chat.cc.
 #pragma once
 
 #include <string>
@@ -10,14 +10,14 @@ namespace kvasir::cli {
 
 struct Typed {
   std::string text;       ///< lines with \n between
-  bool is_block = false;  ///< given between marks: it is no command, whatever it begins with
+  bool is_block = false;  ///< given between two lines of """: never a command
 };
 
-/// A line that ends with a backslash goes on in the next one; a line of three quotes begins a block, and another ends
-/// it. The end of the input ends both.
+/// A line that ends with a backslash continues in the next one; a line of three quotes begins a block, another ends it.
+/// The end of the input ends both.
 class MessageReader {
  public:
-  /// Waits as LineEditor::read() does. Ctrl-C drops all lines that belong together.
+  /// Waits as LineEditor::read() does. Ctrl-C discards all lines of the message.
   LineEditor::Event read(Typed* typed);
   bool offer(const std::string& text) { return editor_.offer(text); }
 

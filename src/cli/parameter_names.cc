@@ -1,4 +1,4 @@
-// Parameters of the API replaced by flags.
+// Replaces names of API parameters by flags.
 #include "cli/parameter_names.h"
 
 #include "cli/sampling_names.h"
@@ -13,7 +13,7 @@ struct Found {
   std::string flag;
 };
 
-// "SamplingParams::top_k": the flags of samplers follow from their registry.
+// "SamplingParams::top_k": the flags of samplers come from their registry.
 Found sampling_parameter_at(std::string_view text) {
   constexpr std::string_view kType = "SamplingParams::";
   if (!text.starts_with(kType)) return {};
@@ -22,7 +22,7 @@ Found sampling_parameter_at(std::string_view text) {
   return {end, sampling_flag(text.substr(kType.size(), end - kType.size()))};
 }
 
-// The longest entry that `text` begins with as a whole name.
+// The longest entry that is a prefix of `text` and ends where a name ends.
 Found parameter_at(std::string_view text) {
   Found found = sampling_parameter_at(text);
   if (!found.flag.empty()) return found;

@@ -1,4 +1,4 @@
-// The flag of each parameter of the API. Errors of the library name parameters; here they become flags.
+// The flag of each parameter of the API: errors of the library name parameters, the command line shows flags instead.
 // The flags themselves are declared in flag_list.h.
 #pragma once
 
@@ -10,8 +10,8 @@
 namespace kvasir::cli {
 
 struct ParameterName {
-  std::string_view parameter;  ///< "SessionOptions::ctx", or one with its value where the value has a flag of its own
-  std::string_view flag;       ///< empty: no command has one, and texts keep the parameter
+  std::string_view parameter;  ///< "SessionOptions::ctx", or with a value that has its own flag: "X::force = true"
+  std::string_view flag;       ///< empty: no command has a flag, and texts keep the parameter's name
 };
 
 inline constexpr ParameterName kParameterNames[] = {
@@ -87,10 +87,10 @@ inline constexpr ParameterName kParameterNames[] = {
     {"generate_samples::samples", "--samples"},
 };
 
-/// A text of the library with a flag for each parameter of the table and of the samplers: "SessionOptions::ctx = 64"
-/// becomes "--ctx 64".
+/// Replaces each parameter of the table and of the samplers in a text of the library by its flag: "SessionOptions::ctx
+/// = 64" becomes "--ctx 64".
 std::string with_flags(std::string_view text);
-/// The same for what, where and hint.
+/// Does the same for Error::what, where and hint.
 Error with_flags(const Error& error);
 
 }  // namespace kvasir::cli

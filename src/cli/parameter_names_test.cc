@@ -1,4 +1,4 @@
-// Each row of the table against the program's own list of flags, and texts with flags in the place of parameters.
+// Every flag of the table is a flag of the program; texts get flags instead of parameters.
 #include "cli/parameter_names.h"
 
 #include <set>

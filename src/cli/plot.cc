@@ -1,4 +1,4 @@
-// The plots that docs/kv-cache.md explains, and the ways of writing that any plot takes.
+// The plots that docs/kv-cache.md explains, and the CSV and gnuplot output of any plot.
 #include "cli/plot.h"
 
 #include <sys/wait.h>
@@ -75,8 +75,8 @@ Result<void> write_csv(const fs::path& path, const std::string& title, const std
 }
 
 Result<void> gnuplot(const fs::path& folder, const std::string& script) {
-  // After an error gnuplot goes on, and draws on stdout what it could not write; what it leaves unread would break the
-  // pipe.
+  // After an error gnuplot continues and draws on stdout what it could not write, hence /dev/null. Input that it leaves
+  // unread would break the pipe, hence the loop.
   constexpr const char* kCommand = "gnuplot >/dev/null 2>&1; status=$?; while read -r line; do :; done; exit $status";
   constexpr int kNotFound = 127;
   std::FILE* pipe = popen(kCommand, "w");

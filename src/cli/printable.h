@@ -1,4 +1,4 @@
-// Text from outside on one line of a terminal: control characters are spelled out.
+// Makes text from outside safe for one line of a terminal: control characters are escaped.
 #pragma once
 
 #include <string>
@@ -22,7 +22,7 @@ inline std::string printable(std::string_view text) {
   return out;
 }
 
-/// The first `bytes` of a text or a few less, so that no character is cut.
+/// The first `bytes` bytes of a text, or up to 3 fewer, so that no UTF-8 character is cut.
 inline std::string cut_utf8(std::string_view text, size_t bytes) {
   while (bytes < text.size() && bytes > 0 && (static_cast<unsigned char>(text[bytes]) & 0xC0) == 0x80) --bytes;
   return std::string(text.substr(0, bytes));

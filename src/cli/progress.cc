@@ -1,4 +1,4 @@
-// The bar is one line on stderr, written over itself.
+// The bar is one line on stderr that is overwritten.
 #include "cli/progress.h"
 
 #include <unistd.h>
@@ -17,7 +17,7 @@ namespace {
 
 bool at_terminal() { return isatty(STDERR_FILENO) != 0; }
 
-// "[########------------]", after wiping the line.
+// Clears the line and draws "[########------------]".
 std::string bar(double share) {
   constexpr size_t kWidth = 30;
   const auto full = static_cast<size_t>(kWidth * share);
@@ -30,7 +30,7 @@ void show(int done, int all, double so_far, double seconds) {
              seconds / done * (all - done));
 }
 
-// The speed since the bar began: what was there before has come in no time.
+// The speed counts only bytes that arrived since the bar began.
 class ByteBar {
  public:
   void show(uint64_t done, uint64_t all, const std::string& file) {

@@ -1,4 +1,4 @@
-// A bar over the windows of a text or the bytes of files, for a person who waits at a terminal.
+// Progress bars over the windows of a text or the bytes of files, for a person at a terminal.
 #pragma once
 
 #include <cstdint>
@@ -7,11 +7,11 @@
 
 namespace kvasir::cli {
 
-/// What PerplexityOptions::progress and DriftOptions::progress take; empty where stderr is no terminal.
+/// For PerplexityOptions::progress and DriftOptions::progress; empty if stderr is not a terminal.
 std::function<void(int done, int all, double so_far)> window_bar();
-/// The same over bytes that come, and of what file they are.
+/// A bar over downloaded bytes, with the name of the current file; empty if stderr is not a terminal.
 std::function<void(uint64_t done, uint64_t all, const std::string& file)> byte_bar();
-/// Wipes the bar away.
+/// Erases the bar.
 void clear_bar();
 
 }  // namespace kvasir::cli

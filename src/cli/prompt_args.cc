@@ -1,4 +1,4 @@
-// Reading a prompt's options into token ids.
+// Turns the flags of a prompt into token ids.
 #include "cli/prompt_args.h"
 
 #include <fmt/format.h>

@@ -13,10 +13,10 @@ struct PromptArgs {
   std::string text, file;
   std::vector<int> ids;
   void add(Flags& flags);
-  /// The text, from the file where one was given. Errors: an unreadable file.
+  /// The text of -p, or of the file of -f. Errors: an unreadable file.
   Result<std::string> content() const;
-  /// Errors: an empty text, an unreadable file, an id that the model does not have.
-  /// `echo`, where given, becomes the prompt as text, whole characters only.
+  /// The token ids of the prompt. `echo`, if given, is set to the prompt as text, in whole characters. Errors: an empty
+  /// text, an unreadable file, an id that the model does not have.
   Result<std::vector<int>> tokens(const Model& model, std::string* echo = nullptr) const;
 };
 

@@ -1,4 +1,4 @@
-// Statistics for people, and the object for machines.
+// The statistics of a generation as text, and its results as JSON.
 #include "cli/run_report.h"
 
 #include <cstdio>
@@ -29,14 +29,14 @@ void print_stats(const Generation& g, const SamplingParams& p) {
   fmt::print(stderr, "prompt      {} tokens, {:.1f} tok/s, first token after {:.1f} ms\n", g.prompt_tokens,
              s.prefill_tok_s, s.ttft_ms);
   if (g.cached_tokens > 0) fmt::print(stderr, "reused      {} of them\n", g.cached_tokens);
-  if (g.differs >= 0) fmt::print(stderr, "differs     from what was held at token {}\n", g.differs);
+  if (g.differs >= 0) fmt::print(stderr, "differs     from the session's text at token {}\n", g.differs);
   fmt::print(stderr, "generated   {} tokens, {:.1f} tok/s, stopped by: {}\n", g.tokens.size(), s.decode_tok_s,
              stop_reason_name(g.stop_reason));
   fmt::print(stderr, "KV cache    {} bytes ({}, {} positions, K {}, V {}), predicted {}, peak {}, grown {} times\n",
              with_commas(c.bytes), c.layout, c.capacity, c.kv_type_k, c.kv_type_v, with_commas(c.predicted_bytes),
              with_commas(c.peak_bytes), c.growths);
   if (g.guessed > 0) fmt::print(stderr, "lookup      {} of {} guesses accepted\n", g.accepted, g.guessed);
-  if (g.waited > 0) fmt::print(stderr, "waited      {} times for blocks, and was computed anew\n", g.waited);
+  if (g.waited > 0) fmt::print(stderr, "waited      {} times for memory, and was computed again\n", g.waited);
   if (c.window != "none") fmt::print(stderr, "window      {}\n", c.window);
   if (c.saturated > 0)
     fmt::print(stderr, "saturated   {} values of K and V\n", with_commas(static_cast<uint64_t>(c.saturated)));

@@ -1,4 +1,4 @@
-// How a generation is told.
+// Output of kvasir run: statistics as text, results as JSON.
 #pragma once
 
 #include <kvasir/generate.h>
@@ -7,7 +7,7 @@
 
 namespace kvasir::cli {
 
-/// On stderr.
+/// Prints the statistics on stderr.
 void print_stats(const Generation& g, const SamplingParams& p);
 Json run_json(const Generation& g, const SamplingParams& p);
 

@@ -1,4 +1,4 @@
-// Options to parameters.
+// Turns the flags of sampling into SamplingParams.
 #include "cli/sampling_args.h"
 
 #include <charconv>
@@ -12,7 +12,7 @@
 namespace kvasir::cli {
 namespace {
 
-// A parameter's flag, and the texts that it points to.
+// A parameter's flag, and the strings that the flag points to.
 struct ParamFlag {
   const SamplerParam* param;
   std::string names, help, needs;
@@ -39,7 +39,7 @@ const std::deque<ParamFlag>& param_flags() {
                   .high = param.greatest,
                   .unit = param.whole ? "tokens" : "",
                   .needs = f.needs.c_str()};
-        if (param.whole && param.least == -1) {  // which stands for all
+        if (param.whole && param.least == -1) {  // -1 means all
           f.flag.low = 0;
           f.flag.also = -1;
         }
@@ -92,7 +92,7 @@ Result<SamplingParams> SamplingArgs::params(const Model& model) const {
     if (n.real) set_value(p, *n.param, *n.real);
   }
   if (given("repeat_last_n") && !given("repeat_penalty") && p.repeat_penalty == 1.0)
-    return fail(Error::bad_argument, "it changes nothing, for this model has no penalty of its own",
+    return fail(Error::bad_argument, "it has no effect: this model has no penalty of its own",
                 sampling_flag("repeat_last_n"), sampling_flag("repeat_penalty") + " too");
   for (const std::string& text : logit_bias) {
     KVASIR_TRY(const auto bias, parse_bias(text));

@@ -1,4 +1,4 @@
-// How tokens are chosen, on the command line. The flags of samplers follow from the library's registry.
+// The flags of sampling. Flags of sampler parameters are made from the library's registry.
 #pragma once
 
 #include <deque>
@@ -24,8 +24,8 @@ struct SamplingArgs {
   std::vector<std::string> stop, logit_bias, samplers;
 
   void add(Flags& flags);
-  /// The model's own defaults where nothing was given; a random seed. Errors: --repeat-last-n of no penalty, a bias
-  /// that is none.
+  /// The given values; otherwise the model's defaults and a random seed. Errors: --repeat-last-n without a repeat
+  /// penalty, a malformed --logit-bias.
   Result<SamplingParams> params(const Model& model) const;
 
  private:

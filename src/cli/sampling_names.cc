@@ -1,4 +1,4 @@
-// Names of their own for two of them.
+// Names of flags by rule, except two parameters with their own names.
 #include "cli/sampling_names.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// A table of times, and what the scheduler counted.
+// The table of times, and the scheduler's counters.
 #include "cli/serve_report.h"
 
 #include <algorithm>
@@ -20,7 +20,7 @@ void print_times(const char* what, const Percentiles& p) {
              p.most * 1e3);
 }
 
-// A figure that is not known is null.
+// The value, or null if it is unknown.
 template <class T>
 Json if_known(bool known, const T& value) {
   return known ? Json(value) : Json();

@@ -1,4 +1,4 @@
-// Turns as ids.
+// Turns of a conversation as token ids.
 #include "cli/talk.h"
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 namespace kvasir::cli {
 namespace {
 
-// How many of the generated tokens spell no more than `text`, whose end a text of --stop decided.
+// The number of leading generated tokens that lie wholly within g.text, which ends before a stop string.
 size_t tokens_of(const std::shared_ptr<const Tokenizer>& tokenizer, std::span<const int> context, const Generation& g) {
   StreamDecoder decoder(tokenizer);
   for (const int id : context.last(std::min<size_t>(4, context.size()))) (void)decoder.push(id);
@@ -26,7 +26,7 @@ size_t tokens_of(const std::shared_ptr<const Tokenizer>& tokenizer, std::span<co
   return kept;
 }
 
-// The text that `kept` tokens leave of an answer.
+// The rest of an answer's text after its first `kept` tokens.
 std::string text_after(const std::shared_ptr<const Tokenizer>& tokenizer, std::span<const int> context,
                        const Generation& g, size_t kept) {
   StreamDecoder decoder(tokenizer);
@@ -69,7 +69,7 @@ std::string Talk::text() const {
   return text;
 }
 
-// Of plain turns, the text that a talk begins with is encoded apart, whatever is said first.
+// With plain turns the system text is encoded by itself, so that its ids do not depend on the first turn.
 Result<Held> Talk::beginning() const {
   Held held;
   if (!format_.is_plain() || o_.system.empty()) return held;
@@ -78,7 +78,7 @@ Result<Held> Talk::beginning() const {
   return held;
 }
 
-// The longest of what is held of the first turns that `text` begins with.
+// The longest held prefix of `text` among the first `turns` turns.
 Result<Held> Talk::held_of(std::string_view text, size_t turns) const {
   for (size_t i = turns; i-- > 0;)
     if (text.starts_with(turns_[i].held.text)) return turns_[i].held;
@@ -86,8 +86,8 @@ Result<Held> Talk::held_of(std::string_view text, size_t turns) const {
   return text.starts_with(held.text) ? held : Held();
 }
 
-// `turn` of the ids are new, and an answer takes one more. Recomputing keeps the last half of the context, and all of
-// the turn.
+// Shortens a prompt that fills the context. `turn`: number of ids of the new turn, at the end. OnFullTalk::recompute
+// keeps the last half of the context, at least the whole turn.
 Result<void> Talk::make_room(std::vector<int>* ids, size_t turn, const Asked& asked, Answer* answer) const {
   const auto ctx = static_cast<size_t>(session_.ctx());
   if (o_.on_full == OnFullTalk::recompute && turn < ctx) {
@@ -97,16 +97,17 @@ Result<void> Talk::make_room(std::vector<int>* ids, size_t turn, const Asked& as
     return {};
   }
   const int most = engine_.model().info().max_ctx;
-  std::string hint = turn >= ctx ? "a shorter turn" : "/save FILE keeps the talk, /clear starts a new one";
+  std::string hint = turn >= ctx ? "a shorter turn" : "/save FILE saves the conversation, /clear starts a new one";
   if (turn < ctx && asked.before == turns_.size()) hint += ", /regen then asks this turn";
   if (session_.ctx() < most) hint += fmt::format("; or kvasir chat --ctx {}", most);
   if (turn < ctx) hint += "; or kvasir chat --on-full recompute";
-  return fail(Error::too_long,
-              fmt::format("the talk would have {} tokens with this turn, and the context has {}", ids->size(), ctx),
-              "the context is full", hint);
+  return fail(
+      Error::too_long,
+      fmt::format("the conversation would have {} tokens with this turn, and the context has {}", ids->size(), ctx),
+      "the context is full", hint);
 }
 
-// All that the answer follows.
+// The whole prompt of an answer: its text and ids.
 Result<Held> Talk::prompt(const Asked& asked, Answer* answer) const {
   const auto before = std::span(turns_).first(asked.before);
   KVASIR_TRY(const ChatText text, format_.prompt(messages_of(o_.system, before, asked.text)));
@@ -120,7 +121,7 @@ Result<Held> Talk::prompt(const Asked& asked, Answer* answer) const {
   size_t turn = more.size();
   const size_t at = text.text.rfind(asked.text);
   const bool anew = !before.empty() && known != before.back().held.text.size();
-  if (anew && at != std::string::npos && at > known) {  // what was encoded is more than the turn
+  if (anew && at != std::string::npos && at > known) {  // earlier turns were encoded again too
     KVASIR_TRY(const std::vector<int> last, format_.encode(tokenizer(), {}, text, at));
     turn = std::min(turn, last.size());
   }
@@ -128,7 +129,7 @@ Result<Held> Talk::prompt(const Asked& asked, Answer* answer) const {
   return held;
 }
 
-// The token chosen last is fed with the next turn, or saved: where the context ends the talk, it has to fit too.
+// With OnFullTalk::stop the last chosen token must fit the context too, since the next turn or /save feeds it.
 GenerateOptions Talk::options_for(size_t prompt_tokens, int tries) const {
   GenerateOptions options = o_.generate;
   options.sampling.seed += static_cast<uint64_t>(tries);
@@ -138,8 +139,8 @@ GenerateOptions Talk::options_for(size_t prompt_tokens, int tries) const {
   return options;
 }
 
-// In pieces, so that Ctrl-C need not wait for all of them. A cache that holds nothing would compute them again and
-// again.
+// Prefills in pieces, so that Ctrl-C takes effect between them. Not with a layout that recomputes, which would compute
+// the earlier pieces again each time. `replaces`: the answer would replace an earlier turn.
 Result<void> Talk::feed(std::span<const int> ids, bool replaces) {
   FeedOutput out;
   const auto piece = static_cast<size_t>(o_.piece);
@@ -148,8 +149,8 @@ Result<void> Talk::feed(std::span<const int> ids, bool replaces) {
     KVASIR_CHECK(engine_.prefill(session_, ids.subspan(static_cast<size_t>(session_.pos()), piece), &out));
   }
   if (!o_.interrupted()) return {};
-  if (replaces) return fail(Error::bad_argument, "the talk is as it was", "interrupted");
-  return fail(Error::bad_argument, "the turn is not part of the talk", "interrupted", "/regen");
+  if (replaces) return fail(Error::bad_argument, "the conversation is unchanged", "interrupted");
+  return fail(Error::bad_argument, "the turn is not part of the conversation", "interrupted", "/regen");
 }
 
 Result<Answer> Talk::ask(const std::string& text) {
@@ -190,7 +191,8 @@ Result<Answer> Talk::answer(const Asked& asked) {
   return answer;
 }
 
-// The end of an answer is no part of it. A token that reaches over that end leaves its text before.
+// The ids of the conversation after an answer, without the end-of-text token or stop string. A token that crosses that
+// end is replaced by the tokens of its text before the end.
 Result<std::vector<int>> Talk::ids_after(const Generation& g) const {
   std::vector<int> ids(session_.tokens().begin(), session_.tokens().end());
   const auto& shared = engine_.model().tokenizer();
@@ -227,8 +229,8 @@ Result<void> Talk::load(const std::string& path) {
   KVASIR_TRY(SavedTalk saved, read_talk(talk_path(path), engine_.model().info().vocab));
   KVASIR_CHECK(session_.load(path));
   if (!saved.turns.empty() && !std::ranges::equal(session_.tokens(), saved.turns.back().held.ids)) {
-    session_.clear();  // what the talk needs of it is computed again
-    return fail(Error::damaged, fmt::format("{} is of another talk", talk_path(path)), path,
+    session_.clear();  // the next answer computes it again
+    return fail(Error::damaged, fmt::format("{} is of another conversation", talk_path(path)), path,
                 "two files that one /save wrote");
   }
   o_.system = std::move(saved.system);

@@ -1,5 +1,5 @@
-// A talk: what was said, and the token ids that are kept of it. How it is written is talk_format.h's, how it stands in
-// a file talk_file.h's; reading lines and what they command is cmd_chat.cc's.
+// A talk: the turns of a conversation and their token ids. Rendering is in talk_format.h, saved files in talk_file.h,
+// reading lines and commands in cmd_chat.cc.
 #pragma once
 
 #include <functional>
@@ -12,72 +12,72 @@
 
 namespace kvasir::cli {
 
-/// How a turn is treated for which the context has no room.
+/// Behaviour at a turn for which the context has no room.
 enum class OnFullTalk { stop, recompute, slide };
 
 struct TalkOptions {
   std::string system;
   OnFullTalk on_full = OnFullTalk::stop;
   GenerateOptions generate;  ///< whole_text and on_full are set here
-  int piece = 256;           ///< prompt tokens between two looks at `interrupted`
+  int piece = 256;           ///< prompt tokens between two calls of `interrupted`
   std::function<bool()> interrupted = [] { return false; };
 };
 
-/// The text of a talk up to some place, and the ids that stand for it. Where the context was full, those of its
-/// beginning are gone.
+/// The text of a talk up to some place, and its ids. If the context was full, the ids of its beginning are missing.
 struct Held {
   std::string text;
   std::vector<int> ids;
 };
 
-/// A question, its answer, and what the talk is after both.
+/// A question, its answer, and the talk up to the end of both.
 struct Turn {
   std::string user, answer;
   Held held;
-  int tries = 0;  ///< answers to this question before this one
+  int tries = 0;  ///< number of earlier answers to this question
 };
 
-/// An answer, and what it took.
+/// Statistics of an answer.
 struct Answer {
   int prompt_tokens = 0, reused = 0, differs = -1;
-  int dropped = 0;  ///< tokens of the talk that were let go to make room
+  int dropped = 0;  ///< tokens at the start of the talk that were dropped to make room
   double ttft_ms = 0, decode_tok_s = 0;
-  bool full = false;  ///< the answer ends where the context does
+  bool full = false;  ///< the answer ended because the context is full
   std::string receipt;
 };
 
-/// What all answers so far took, those that were replaced among them.
+/// Sums over all answers so far, including replaced ones.
 struct TalkTotals {
   int64_t prompt_tokens = 0, reused = 0;
 };
 
-/// The ids of what was said stay as they are: where the text of a talk begins with the text after an earlier turn, it
-/// begins with that turn's ids, and only the rest is encoded. So nothing that is held is computed again, and a talk
-/// that was cut back, or saved and loaded, goes on in the bits of one that never was. Where a template writes an
-/// earlier turn differently now, the talk is encoded anew from there.
+/// Ids of earlier turns are kept: if the text of the prompt begins with the held text of an earlier turn, it begins
+/// with that turn's ids, and only the rest is encoded. So nothing held is computed again, and a talk that was edited,
+/// or saved and loaded, continues with the same bits as one that was not. If a template now writes an earlier turn
+/// differently, the talk is encoded again from there.
 class Talk {
  public:
   Talk(Engine& engine, Session session, TalkFormat format, TalkOptions options);
 
-  /// Each asks, and on error leaves the talk as it was: no room in the context, Ctrl-C before the answer began, what
-  /// the template refuses.
+  /// Adds a turn and its answer. On error the talk is unchanged; this holds for edit() and regenerate() too. Errors: no
+  /// room in the context, Ctrl-C before the answer began, a refusal of the template.
   Result<Answer> ask(const std::string& text);
   /// Asks `text` in place of the last turn. Requires: there is one.
   Result<Answer> edit(const std::string& text);
-  /// Asks the last turn once more, with another seed. Requires: there is one.
+  /// Asks the last turn again, with another seed. Requires: there is one.
   Result<Answer> regenerate();
-  /// Forgets the last turn. Requires: there is one.
+  /// Removes the last turn. Requires: there is one.
   void undo() { turns_.pop_back(); }
   void set_system(const std::string& text) { o_.system = text; }
-  /// Forgets all turns.
+  /// Removes all turns.
   void clear();
 
-  /// `path` becomes a snapshot, and a file beside it the talk. Errors: those of both, and of computing the last token.
+  /// Writes a snapshot of the cache to `path` and the talk to a file beside it. Errors: those of both files, and of
+  /// computing the last token.
   Result<void> save(const std::string& path);
-  /// Becomes what was saved; on error the talk is as it was. Errors: those of both files; files of different talks.
+  /// Replaces the talk by a saved one; on error it is unchanged. Errors: those of both files; files of different talks.
   Result<void> load(const std::string& path);
 
-  /// All that was said, as a reader should see it.
+  /// The whole conversation as text for a reader.
   std::string text() const;
   const std::vector<Turn>& turns() const { return turns_; }
   const TalkTotals& totals() const { return totals_; }
@@ -85,7 +85,7 @@ class Talk {
   bool endless() const { return o_.on_full == OnFullTalk::slide; }
 
  private:
-  /// A question, and how many turns come before it.
+  /// A question, and the number of turns before it.
   struct Asked {
     std::string text;
     size_t before = 0;

@@ -1,4 +1,4 @@
-// JSON of talks. A turn says only what it adds to the turn before, so that a file grows as its talk does.
+// Talks as JSON. A turn stores only what it adds to the turn before, so that the size of a file is linear in its talk.
 #include "cli/talk_file.h"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ using serve::Json;
 constexpr int kVersion = 1;
 constexpr size_t kMostBytes = size_t{1} << 30;
 
-// As it will be read.
+// The text as a reader of the file gets it: invalid UTF-8 is replaced.
 std::string as_utf8(const std::string& text) { return Json::parse(serve::to_text(Json(text))).get<std::string>(); }
 
 bool begins_with(const std::vector<int>& ids, const std::vector<int>& with) {
@@ -38,7 +38,7 @@ tl::unexpected<Error> no_talk(const std::string& path, const std::string& what) 
   return fail(Error::damaged, what, path, "the file that /save wrote beside its snapshot");
 }
 
-// A member of that type, or null.
+// The member with this name and type, or null.
 const Json* member(const Json& object, const char* name, bool (Json::*is)() const noexcept) {
   const auto found = object.is_object() ? object.find(name) : object.end();
   return found != object.end() && ((*found).*is)() ? &*found : nullptr;
@@ -84,13 +84,14 @@ Result<void> write_talk(const std::string& path, const SavedTalk& talk) {
 Result<SavedTalk> read_talk(const std::string& path, int vocab) {
   KVASIR_TRY(const std::string text, kvasir::read_text_file(path, kMostBytes));
   const auto json = serve::parse_json(text, {.values = kMostBytes, .containers = kMostBytes, .searched = kMostBytes});
-  if (!json) return no_talk(path, "this is no JSON");
+  if (!json) return no_talk(path, "this is not JSON");
   const Json* version = member(*json, "kvasir_talk", &Json::is_number_unsigned);
   const Json* system = member(*json, "system", &Json::is_string);
   const Json* turns = member(*json, "turns", &Json::is_array);
-  if (version == nullptr || system == nullptr || turns == nullptr) return no_talk(path, "this is no saved talk");
+  if (version == nullptr || system == nullptr || turns == nullptr)
+    return no_talk(path, "this is not a saved conversation");
   if (*version != kVersion)
-    return fail(Error::unsupported, fmt::format("version {} of saved talks is not known", version->dump()), path,
+    return fail(Error::unsupported, fmt::format("version {} of saved conversations is unknown", version->dump()), path,
                 "the version of Kvasir that wrote it");
   SavedTalk talk{.system = *system, .turns = {}};
   for (const Json& turn : *turns) {

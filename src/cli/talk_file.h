@@ -1,5 +1,4 @@
-// A talk in a file, beside the snapshot of its cache: the messages, and the ids that stand for them. docs/chat.md says
-// what is in it.
+// A talk in a file beside the snapshot of its cache: the messages and their ids. docs/chat.md has the format.
 #pragma once
 
 #include <string>
@@ -14,11 +13,12 @@ struct SavedTalk {
   std::vector<Turn> turns;
 };
 
-/// Where the talk of a snapshot is.
+/// The path of the talk that belongs to a snapshot.
 std::string talk_path(const std::string& snapshot);
-/// Bytes of texts that are not UTF-8 become U+FFFD; the ids stay. Errors: the file system's.
+/// Writes a talk. Bytes of texts that are not UTF-8 become U+FFFD; the ids are unchanged. Errors: those of the file
+/// system.
 Result<void> write_talk(const std::string& path, const SavedTalk& talk);
-/// Errors: no file, one that is no talk, an id that a vocabulary of that size does not have.
+/// Reads a talk. Errors: no such file, not a talk, an id outside a vocabulary of `vocab` tokens.
 Result<SavedTalk> read_talk(const std::string& path, int vocab);
 
 }  // namespace kvasir::cli

@@ -1,4 +1,4 @@
-// Messages to texts, and texts to ids.
+// Renders messages to text, and encodes text to ids.
 #include "cli/talk_format.h"
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 namespace kvasir::cli {
 namespace {
 
-// The parts of `text` that are data, as far as they lie behind `from`, counted from there.
+// The data parts of `text` after byte `from`, with offsets counted from there.
 std::vector<TextSpan> data_from(const ChatText& text, size_t from) {
   std::vector<TextSpan> data;
   for (const TextSpan& span : text.data)
@@ -49,12 +49,12 @@ Result<ChatText> TalkFormat::prompt(std::span<const Message> messages) const {
   auto text = template_->render(talk.text(), options_);
   if (text) return text;
   Error error = std::move(text).error();
-  // What a template refuses, it says in its own words.
+  // A refusal by the template has the template's own words, so only its place is named.
   error.where = error.where == "raise_exception" ? "the chat template" : "the chat template, " + error.where;
   return tl::unexpected(std::move(error));
 }
 
-// A template writes the token that a text begins with, where it wants one.
+// With a template, BOS is not added: the template itself writes it if the model wants one.
 Result<std::vector<int>> TalkFormat::encode(const Tokenizer& tokenizer, std::span<const int> before,
                                             const ChatText& text, size_t from) const {
   const std::string_view rest = std::string_view(text.text).substr(from);

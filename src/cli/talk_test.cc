@@ -1,5 +1,5 @@
-// Talks over a shipped model: what is kept, cut back and encoded anew, and that the ids of a talk do not depend on how
-// it came about.
+// Talks with a shipped model: what is kept, truncated and encoded again. The ids of a talk do not depend on how it came
+// about.
 #include "cli/talk.h"
 
 #include <gmock/gmock.h>
@@ -17,7 +17,7 @@ using testing::HasSubstr;
 constexpr const char* kTemplate =
     "{%- for m in messages -%}{{ '<|im_start|>' + m.role + '\n' + m.content + '<|endoftext|>\n' }}{%- endfor -%}"
     "{%- if add_generation_prompt -%}{{ '<|im_start|>assistant\n' }}{%- endif -%}";
-// Drops what earlier answers said, as templates drop what a model thought.
+// Drops the text of earlier answers, as templates drop a model's reasoning.
 constexpr const char* kForgetful =
     "{%- for m in messages -%}{{ m.role + ': ' + (m.content if m.role == 'user' else '...') + '<|endoftext|>' }}"
     "{%- endfor -%}{{ 'assistant:' }}";
@@ -32,7 +32,7 @@ class TalkTest : public testing::TestWithParam<const char*> {
     engine_ = std::move(*engine);
   }
 
-  // By the template of the suite; "": plain turns.
+  // The format of the suite's template; "": plain turns.
   TalkFormat format() const {
     if (*GetParam() == '\0') return TalkFormat::plain("User: ", "Assistant:");
     put(folder_ / "chat.jinja", GetParam());
@@ -106,7 +106,7 @@ TEST_P(TalkTest, WhatCannotBeLoadedChangesNothing) {
   put(folder_ / "t.kv.json", slurp(folder_ / "o.kv.json"));
   const auto mixed = two.load(file);
   ASSERT_FALSE(mixed);
-  EXPECT_THAT(mixed.error().message(), HasSubstr("is of another talk"));
+  EXPECT_THAT(mixed.error().message(), HasSubstr("is of another conversation"));
   fs::remove(folder_ / "t.kv.json");
   const auto alone = two.load(file);
   ASSERT_FALSE(alone);

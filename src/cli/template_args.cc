@@ -1,4 +1,4 @@
-// A day to seconds.
+// Turns the flags of chat templates into ChatOptions.
 #include "cli/template_args.h"
 
 #include <charconv>
@@ -25,7 +25,7 @@ Result<double> seconds_of(const std::string& date) {
     if (year >= 0 && of.ok())
       return std::chrono::duration<double>(std::chrono::sys_days(of).time_since_epoch()).count();
   }
-  return fail(Error::bad_argument, "\"" + date + "\" is no day", "--template-date", "2026-12-31");
+  return fail(Error::bad_argument, "\"" + date + "\" is not a date", "--template-date", "2026-12-31");
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// The flags of commands that render talks: a file of Jinja, the day, whether messages may hold control tokens.
+// The flags of commands that render chat templates: a Jinja file, the date, whether messages may contain control
+// tokens.
 #pragma once
 
 #include <string>
@@ -14,9 +15,9 @@ struct TemplateArgs {
   std::string file, date;
   bool hf_special_tokens = false;
 
-  /// `needs`: the flag that they are for, where they are not for the whole command.
+  /// `needs`: the flag without which these have no effect; empty: none.
   void add(Flags& flags, const char* needs = "");
-  /// Errors: a date that is none.
+  /// Errors: an invalid date.
   Result<ChatOptions> options() const;
 };
 

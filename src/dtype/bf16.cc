@@ -1,4 +1,5 @@
-// bf16: the upper half of an f32. Decoding is exact; encoding rounds to nearest even in integers, denormals kept.
+// bf16: the upper half of an f32. Decoding is exact; encoding rounds to nearest even with integer arithmetic and keeps
+// denormals.
 #include <bit>
 #include <cstdint>
 

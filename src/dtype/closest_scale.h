@@ -1,5 +1,5 @@
-// How 32 numbers of K or V become whole numbers with a scale: of 16 scales, the one that leaves the least squared error
-// (docs/numerics.md). Weights in files are encoded as ggml does, by each type itself.
+// The scale of a block of 32 numbers of K or V: of 16 candidate scales, the one with the least squared error
+// (docs/numerics.md). Weights in files are encoded as ggml does, by each type's own encode().
 #pragma once
 
 #if defined(__SSE2__)
@@ -17,7 +17,7 @@
 
 namespace kvasir {
 
-/// Whole numbers from -most to most - 1; by scale t of 16 the number furthest from 0 becomes step * t - first.
+/// Integers range from -most to most - 1. With scale t of 16, the number furthest from 0 becomes step * t - first.
 struct ScaleSearch {
   int most;
   float first, step;
@@ -27,7 +27,7 @@ namespace closest_scale {
 
 inline constexpr int kScales = 16;
 
-/// Four at a time by the compiler's own vectors: the loops are left to branches otherwise.
+/// Four lanes of the compiler's own vector type: without it the loops compile to branches.
 using Four = float __attribute__((vector_size(16)));
 
 inline Four four_at(const float* x) {
@@ -36,7 +36,7 @@ inline Four four_at(const float* x) {
   return v;
 }
 
-/// b where a is NaN.
+/// Returns b if a is NaN.
 inline Four larger(Four a, Four b) {
 #if defined(__SSE2__)
   return _mm_max_ps(a, b);
@@ -52,14 +52,14 @@ inline Four smaller(Four a, Four b) {
 #endif
 }
 
-/// To the nearest whole number, even ones in between, and into the range.
+/// Rounds to the nearest integer (ties to even) and clamps to the range.
 inline Four whole(Four v, const ScaleSearch& s) {
   constexpr float kNoFraction = 0x1.8p23f;  // floats of this size are 1 apart
   const Four zero{}, low = zero - static_cast<float>(s.most), high = zero + static_cast<float>(s.most - 1);
   return (smaller(larger(v, low), high) + kNoFraction) - kNoFraction;
 }
 
-/// The sum of squares of what 32 numbers lose in steps of d, in their order.
+/// Sum of the squared errors of 32 numbers stored in steps of d, added in their order.
 inline Four squared_loss(const float* x, Four d, const ScaleSearch& s) {
   const Four inverse = 1.0f / d;
   Four loss{};
@@ -72,8 +72,8 @@ inline Four squared_loss(const float* x, Four d, const ScaleSearch& s) {
 
 }  // namespace closest_scale
 
-/// Writes the scale of 32 numbers to `scale`, as a 16-bit float, and the whole numbers to w. Numbers that are not all
-/// finite give a NaN; of equal losses the earlier scale wins. Returns 1 if the scale saturated, else 0.
+/// Writes the scale of 32 numbers to `scale`, as an f16, and the integers to w. If any number is not finite, the scale
+/// is NaN. The earlier of two scales with equal loss wins. Returns 1 if the scale saturated, else 0.
 inline int64_t encode_closest(const float* x, const ScaleSearch& s, std::byte* scale, int* w) {
   using namespace closest_scale;
   const float extreme = range_of(x, kActElems).extreme();

@@ -1,4 +1,4 @@
-// The scale searched for K and V, against a search in double that shares no code with it.
+// The scale search for K and V, compared with a search in double that shares no code with it.
 #include "dtype/closest_scale.h"
 
 #include <gtest/gtest.h>
@@ -42,7 +42,7 @@ double stored_loss(const Codec& codec, const Block& x, decltype(Codec::encode) e
   return loss(x, decoded(codec, row.data()));
 }
 
-// The least of 16 scales, in double but for the scale's rounding to f16.
+// The least loss of 16 scales, in double except for rounding the scale to f16.
 double least_loss(const Case& c, const Block& x) {
   double extreme = 0, least = std::numeric_limits<double>::infinity();
   for (const float v : x)
@@ -63,7 +63,7 @@ double least_loss(const Case& c, const Block& x) {
   return least;
 }
 
-// Values of many sizes; some blocks have a few large ones, some are filled in part, as heads of 8 channels are.
+// Values of many magnitudes. Some blocks have a few large values; some are partly filled, as heads of 8 channels are.
 Block random_block(std::mt19937& random, int round) {
   std::normal_distribution<float> normal;
   Block x{};

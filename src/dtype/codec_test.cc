@@ -1,4 +1,4 @@
-// Storage types against independent rules: every 16-bit pattern, every rounding border, what cannot be held.
+// Storage types against independent rules: every 16-bit pattern, every rounding border, values out of range.
 #include "dtype/codec.h"
 
 #include <algorithm>
@@ -30,7 +30,7 @@ float decode_one(const Codec& codec, uint16_t bits) {
   return x;
 }
 
-// The value of a pattern with so many exponent and mantissa bits, by its definition.
+// The value of a bit pattern with these numbers of exponent and mantissa bits, by definition.
 double value_of(uint16_t bits, int exponent_bits, int mantissa_bits) {
   const int exponent = bits >> mantissa_bits & ((1 << exponent_bits) - 1), mantissa = bits & ((1 << mantissa_bits) - 1);
   const int bias = (1 << (exponent_bits - 1)) - 1;
@@ -67,7 +67,8 @@ TEST(Codec, EveryPatternDecodesToItsValueAndBack) {
     }
 }
 
-// Between any two neighbours: just below the middle goes down, just above goes up, the middle goes to the even pattern.
+// Between any two neighbours: just below the middle rounds down, just above rounds up, the middle goes to the even
+// pattern.
 TEST(Codec, RoundsToNearestEvenAtEveryBorder) {
   for (const Narrow& type : narrow_types())
     for (uint16_t p = 0; p + 1 < type.infinity(); ++p) {
@@ -86,7 +87,7 @@ TEST(Codec, RoundsToNearestEvenAtEveryBorder) {
     }
 }
 
-// Floats of every exponent against a search for the nearest value in double.
+// Compares floats of every exponent with a search for the nearest value in double.
 TEST(Codec, RoundsEveryScaleToTheNearest) {
   for (const Narrow& type : narrow_types()) {
     std::vector<double> values;
@@ -101,7 +102,8 @@ TEST(Codec, RoundsEveryScaleToTheNearest) {
         if (want > values.back()) continue;
         const auto above = std::lower_bound(values.begin(), values.end(), want);
         const double best = above == values.begin() || *above - want < want - *(above - 1) ? *above : *(above - 1);
-        if (above != values.begin() && *above - want == want - *(above - 1)) continue;  // a border, tested above
+        if (above != values.begin() && *above - want == want - *(above - 1))
+          continue;  // a border, covered by the test before
         ASSERT_EQ(static_cast<double>(decode_one(*type.codec, encode_one(*type.codec, x))), best)
             << type.codec->name << x;
       }
@@ -166,7 +168,7 @@ TEST(Codec, F32KeepsEveryBit) {
   EXPECT_EQ(std::memcmp(back.data(), row.data(), 4000), 0);
 }
 
-// Rows inside files begin anywhere.
+// Rows inside files may begin at any address.
 TEST(Codec, RowsNeedNoAlignment) {
   for (const Codec* codec : codecs()) {
     const int64_t n = codec->block_elems * 5;

@@ -1,4 +1,4 @@
-// f16: IEEE binary16. Decoding is exact; encoding rounds to nearest even, saturates at +-65504 and counts it.
+// f16: IEEE binary16. Decoding is exact; encoding rounds to nearest even, saturates at +-65504 and counts saturations.
 #include <bit>
 #include <cstdint>
 
@@ -17,7 +17,7 @@ float widen(uint16_t h) {
     const float value = static_cast<float>(mantissa) * 0x1p-24f;
     return std::bit_cast<float>(std::bit_cast<uint32_t>(value) | sign);
   }
-  if (exponent == 31) {  // infinity, or a NaN made quiet as the hardware does
+  if (exponent == 31) {  // infinity, or a NaN, made quiet as the hardware does
     const uint32_t quiet = mantissa != 0 ? 0x400000u : 0u;
     return std::bit_cast<float>(sign | 0x7f800000u | quiet | (mantissa << 13));
   }
@@ -30,7 +30,7 @@ uint16_t narrow(float x, uint32_t* saturated) {
   *saturated += over & ~nan & 1u;
   const uint32_t m = choose(over, kMaxF16Bits, magnitude);
   const uint32_t normal = (m + 0xfffu + ((m >> 13) & 1u) - (112u << 23)) >> 13;
-  // A denormal has the steps of floats at 0.5, whose own rounding does it.
+  // Denormals have the same step as floats near 0.5, so adding 0.5 rounds them.
   const uint32_t denormal = std::bit_cast<uint32_t>(std::bit_cast<float>(m) + 0.5f) - 0x3f000000u;
   const uint32_t finite = choose(where(m < 0x38800000u), denormal, normal);
   return static_cast<uint16_t>(((bits >> 16) & 0x8000u) | choose(nan, 0x7e00u, finite));

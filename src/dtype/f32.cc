@@ -1,4 +1,4 @@
-// f32: four bytes a channel, stored as they are.
+// f32: four bytes per channel, stored unchanged.
 #include <cstring>
 
 #include "dtype/codec.h"

@@ -1,5 +1,5 @@
-// Types with integer weights against decoders written a second time, bit by bit, from ggml's description of each block
-// (ggml-org/ggml, ggml-common.h and ggml-quants.c), and against the rule of docs/numerics.md for their products.
+// Types with integer weights against independent decoders, written bit by bit from ggml's description of each block
+// (ggml-org/ggml, ggml-common.h and ggml-quants.c), and against the rule of docs/numerics.md for products.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -57,9 +57,9 @@ struct Format {
   const char* name;
   int elems, bytes;
   int least, most;         // of q
-  bool offsets;            // has them
-  bool folded;             // the multiple belongs to the whole number, not to the scale
-  std::vector<int> halfs;  // where its f16 numbers lie
+  bool offsets;            // whether the type has offsets
+  bool folded;             // the multiple belongs to the integer, not to the scale
+  std::vector<int> halfs;  // byte offsets of its f16 numbers
   Element (*element)(const std::byte* block, int e);
 
   const Codec& codec() const { return *find_codec(name); }
@@ -79,7 +79,7 @@ Element q4_1(const std::byte* b, int e) { return {half(b, 0), 1, nibble(b, 4, e)
 Element q5_0(const std::byte* b, int e) { return {half(b, 0), 1, nibble(b, 6, e) + fifth(b, 2, e) - 16, 0}; }
 Element q5_1(const std::byte* b, int e) { return {half(b, 0), 1, nibble(b, 8, e) + fifth(b, 4, e), half(b, 2)}; }
 
-// "8 blocks of 32 elements, scales and mins quantised with 6 bits": 12 bytes from byte 4.
+// ggml: "8 blocks of 32 elements, scales and mins quantised with 6 bits"; 12 bytes from byte 4.
 int k_scale(const std::byte* b, int part) {
   return part < 4 ? bits(b, 4 + part, 0, 6) : bits(b, 8 + part, 0, 4) + 16 * bits(b, part, 6, 2);
 }
@@ -134,7 +134,7 @@ class IntegerCodec : public testing::TestWithParam<Format> {
     EXPECT_EQ(codec().encode(x.data(), row.data(), static_cast<int64_t>(x.size())), saturated) << f().name;
     return row;
   }
-  // Any bytes, with f16 numbers of which some are at the ends of what there is.
+  // Random bytes; some of the f16 numbers are extreme values.
   Bytes random_row(int64_t blocks, bool finite) {
     constexpr uint16_t kHalfs[] = {0,      0x8000, 1,      0x8001, 0x3ff,  0x400, 0x3c00,
                                    0xbc00, 0x7bff, 0xfbff, 0x7c00, 0xfc00, 0x7e00};
@@ -148,7 +148,7 @@ class IntegerCodec : public testing::TestWithParam<Format> {
       }
     return row;
   }
-  // Blocks of normal numbers, each with a center and a width of its own.
+  // Blocks of normally distributed numbers, each block with its own center and width.
   std::vector<float> random_values(int64_t n) {
     std::normal_distribution<float> normal;
     std::vector<float> x;
@@ -187,7 +187,7 @@ TEST_P(IntegerCodec, DecodesAnyBytes) {
     if (std::isnan(want)) {
       ASSERT_TRUE(std::isnan(got)) << i;
     } else {
-      ASSERT_EQ(got, static_cast<float>(want)) << i;  // every sum of these is exact in double: one rounding
+      ASSERT_EQ(got, static_cast<float>(want)) << i;  // every sum here is exact in double, so there is one rounding
       finite += std::isfinite(want);
     }
   }
@@ -206,7 +206,7 @@ TEST_P(IntegerCodec, EveryBitOfABlockIsRead) {
   }
 }
 
-// A head of a KV row ends inside its last block.
+// A head of a KV row may end inside its last block.
 TEST_P(IntegerCodec, DecodesAsManyAsAreAsked) {
   const Bytes row = random_row(2, true);
   const std::vector<float> all = decode(row, 2 * f().elems);
@@ -259,7 +259,7 @@ TEST_P(IntegerCodec, DotIsTheRuleInBits) {
   }
 }
 
-// The largest numbers that there are, all of one sign: the sums stay whole in f32.
+// The largest numbers that exist, all of one sign: the sums stay exact integers in f32.
 TEST_P(IntegerCodec, DotOfExtremesIsExact) {
   Bytes row(static_cast<size_t>(f().bytes), static_cast<std::byte>(std::string_view(f().name) == "q8_0" ? 0x80 : 0));
   const uint16_t one = 0x3c00, zero = 0;
@@ -304,7 +304,7 @@ TEST_P(IntegerCodec, DotShowsWhatIsNotFinite) {
 
 // ---- encoding -----------------------------------------------------------------------------------------------------
 
-// With the scale and offset that were stored, no other whole number is nearer to any element.
+// With the stored scale and offset, no other integer is nearer to any element.
 TEST_P(IntegerCodec, EncodesToTheNearestOfItsNumbers) {
   const int64_t n = 40 * f().elems;
   const std::vector<float> x = random_values(n);
@@ -330,8 +330,8 @@ TEST_P(IntegerCodec, ErrorsAreWhatTheBitsAllow) {
   double squares = 0;
   for (size_t i = 0; i < x.size(); ++i) squares += (double{back[i]} - x[i]) * (double{back[i]} - x[i]);
   const double rms = std::sqrt(squares / static_cast<double>(x.size()));
-  // A little above what was measured on 2026-11-29. The range's own step instead of a search gives q4_k 0.0785,
-  // q5_k 0.0383 and q6_k 0.0189 on the same kind of numbers.
+  // Limits are a little above what was measured on 2026-11-29. Without a search, the range's own step gives 0.0785 for
+  // q4_k, 0.0383 for q5_k and 0.0189 for q6_k on the same kind of numbers.
   const std::pair<std::string_view, double> allowed[] = {{"q8_0", 0.0055}, {"q4_0", 0.0875}, {"q4_1", 0.079},
                                                          {"q5_0", 0.0435}, {"q5_1", 0.0385}, {"q4_k", 0.0710},
                                                          {"q5_k", 0.0350}, {"q6_k", 0.0170}};
@@ -363,7 +363,7 @@ TEST_P(IntegerCodec, OneSidedAndFlatBlocks) {
     for (int e = 0; e < f().elems; ++e) ramp.push_back(sign * (100.0f + static_cast<float>(e % 32)));
     const std::vector<float> back = decode(encode(ramp), f().elems), same = decode(encode(flat), f().elems);
     for (size_t e = 0; e < ramp.size(); ++e) {
-      // Types without an offset, and K types above 0, span 0..131 with steps of 131 / 7 at worst.
+      // Types without an offset, and K types with values above 0, cover 0..131 with steps of at most 131 / 7.
       EXPECT_NEAR(back[e], ramp[e], 132.0 / 14) << f().name << " " << e;
       EXPECT_NEAR(same[e], flat[e], 3.0 / 1000) << f().name << " " << e;
     }
@@ -419,7 +419,7 @@ ActBlock act_block(std::vector<float> x) {
 }
 
 TEST(EncodeAct, RoundsToTheNearestEven) {
-  // 127 makes d 1, so that x is its own quotient.
+  // 127 makes d 1, so each x is its own quotient.
   const ActBlock b =
       act_block({127, 0.5f, 1.5f, 2.5f, -0.5f, -1.5f, -2.5f, 0.49999997f, 126.5f, -126.5f, 125.5f, -127});
   EXPECT_EQ(b.d, 1.0f);
@@ -456,7 +456,7 @@ TEST(EncodeAct, IsTheFormulaOfThePage) {
 }
 
 TEST(EncodeAct, ZerosAndWhatVanishesAreZero) {
-  // 5e-45 / 127 is 0: no step is left.
+  // 5e-45 / 127 rounds to 0, so d is 0.
   for (const float x : {0.0f, -0.0f, 5e-45f}) {
     const ActBlock b = act_block(std::vector<float>(kActElems, x));
     EXPECT_EQ(b.d, 0.0f);
@@ -466,7 +466,7 @@ TEST(EncodeAct, ZerosAndWhatVanishesAreZero) {
 }
 
 TEST(EncodeAct, ADenormalStepIsClamped) {
-  // d is one denormal step: x / d is 190 and would not fit.
+  // d is one denormal step; x / d is 190, out of range.
   const float step = std::numeric_limits<float>::denorm_min();
   const ActBlock b = act_block({190 * step, -190 * step, 100 * step});
   EXPECT_EQ(b.d, step);

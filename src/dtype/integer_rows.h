@@ -1,5 +1,5 @@
-// What the types with integer weights share: a row is blocks of 32 whole numbers w with a scale and an offset each, and
-// an element is scale * w + offset. A type says where these lie in its bytes; decoding and the product are here.
+// Shared by the types with integer weights: a row is blocks of 32 integers w with a scale and an offset each, and an
+// element is scale * w + offset. A type only reads its stored block; decoding and the product are here.
 #pragma once
 
 #include <algorithm>
@@ -25,13 +25,13 @@ inline float half_at(const std::byte* bytes) {
   codec_f16().decode(bytes, &value, 1);
   return value;
 }
-/// Returns 1 if the value had to be saturated, else 0.
+/// Writes the value as an f16. Returns 1 if it saturated, else 0.
 inline int64_t put_half(float value, std::byte* bytes) { return codec_f16().encode(&value, bytes, 1); }
 
-/// Smallest and largest of n values; both NaN when one of them is not finite, so that a block of such values shows it.
+/// Smallest and largest of n values. Both are NaN if a value is not finite, so that the block shows it.
 struct Range {
   float low, high;
-  /// The one further from 0, with its sign; of equals the positive one.
+  /// The value further from 0, with its sign; if both are equally far, the positive one.
   float extreme() const { return -low > high ? low : high; }
 };
 inline Range range_of(const float* x, int n) {
@@ -44,14 +44,15 @@ inline Range range_of(const float* x, int n) {
   return range;
 }
 
-/// x / d to the nearest whole number in [low, high]; 0 where d is 0 or NaN.
+/// x / d rounded to the nearest integer and clamped to [low, high]. Counts as 0 if d is 0 or the quotient is not
+/// finite.
 inline int steps(float x, float d, int low, int high) {
   if (!(d != 0) || !std::isfinite(x / d)) return std::clamp(0, low, high);
   return static_cast<int>(std::clamp(std::nearbyint(x / d), static_cast<float>(low), static_cast<float>(high)));
 }
 
-/// kRead(block, part) gives elements 32 part .. 32 part + 31 of a stored block of kElems elements in kBytes bytes.
-/// kOffsets: the type has offsets.
+/// Rows of a type whose stored block has kElems elements in kBytes bytes. kRead(block, part) returns elements 32 part
+/// .. 32 part + 31; kOffsets: the type has offsets.
 template <int kElems, int kBytes, bool kOffsets, IntegerBlock (*kRead)(const std::byte* block, int part)>
 struct IntegerRows {
   static IntegerBlock at(const std::byte* row, int64_t i) {
@@ -60,12 +61,12 @@ struct IntegerRows {
   static void decode(const std::byte* src, float* dst, int64_t n) {
     for (int64_t i = 0; i < n; i += kActElems) {
       const IntegerBlock block = at(src, i);
-      // The product is exact in every type, so that this is one rounding.
+      // The product is exact in every type, so the fma rounds only once.
       const int count = static_cast<int>(std::min<int64_t>(kActElems, n - i));
       for (int j = 0; j < count; ++j) dst[i + j] = std::fma(block.scale, static_cast<float>(block.w[j]), block.offset);
     }
   }
-  /// Blocks ascending; of each first the product, then the offset's part.
+  /// Blocks in ascending order; in each, first the product, then the offset's share.
   static float dot(const std::byte* row, const std::byte* act, int64_t n) {
     float acc = 0;
     for (int64_t i = 0; i < n; i += kActElems) {

@@ -1,4 +1,4 @@
-// iq4_nl: 32 numbers of a table of 16 that are closer together near 0, and one f16 scale. Source: ggml-org/ggml,
+// iq4_nl: 32 indices of 4 bits into a table of 16 integers, denser near 0, and one f16 scale. Source: ggml-org/ggml,
 // block_iq4_nl and kvalues_iq4nl.
 #include "dtype/table16.h"
 
@@ -17,7 +17,7 @@ IntegerBlock read(const std::byte* block, int) {
   return out;
 }
 
-// The value furthest from 0 becomes the table's first.
+// The value furthest from 0 becomes the table's first entry.
 int64_t encode(const float* src, std::byte* dst, int64_t n) {
   int64_t saturated = 0;
   for (int64_t i = 0; i < n; i += kActElems, dst += kBytes) {

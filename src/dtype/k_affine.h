@@ -1,5 +1,5 @@
-// What q4_k and q5_k share: 256 elements in 8 parts of 32, element = scale * w - minimum, where a part's scale and
-// minimum are 6-bit multiples of the block's two f16 numbers; their packing, and the search for them.
+// Shared by q4_k and q5_k: 256 elements in 8 parts of 32, element = scale * w - minimum. A part's scale and minimum are
+// 6-bit multiples of the block's two f16 units. Contains their packing and the search for them.
 // Source of the layout: ggml-org/ggml, ggml-common.h (block_q4_K, block_q5_K) and ggml-quants.c (get_scale_min_k4).
 #pragma once
 
@@ -17,13 +17,13 @@ inline constexpr int kElems = 256, kParts = 8, kPart = 32;
 inline constexpr int kHeaderBytes = 16;  // f16 unit of the scales, f16 unit of the minimums, 12 bytes of both
 inline constexpr int kMostScale = 63;
 
-/// Of one part, in the block's units.
+/// Scale and minimum of one part, in the block's units.
 struct Six {
   int scale = 0, minimum = 0;
 };
 
-/// Byte p < 4 holds scale p and byte p + 4 minimum p in their low 6 bits. Byte p + 4, p >= 4, holds the low 4 bits of
-/// scale p and of minimum p; their high 2 bits are on top of bytes p - 4 and p.
+/// Unpacks part p. For p < 4, byte p has scale p and byte p + 4 minimum p in the low 6 bits. For p >= 4, byte p + 4 has
+/// the low 4 bits of scale p and of minimum p; their high 2 bits are the top bits of bytes p - 4 and p.
 inline Six get_six(const std::byte* packed, int part) {
   const auto at = [&](int i) { return std::to_integer<int>(packed[i]); };
   if (part < 4) return {at(part) & 63, at(part + 4) & 63};
@@ -39,7 +39,7 @@ inline void put_sixes(const std::array<Six, kParts>& six, std::byte* packed) {
   }
 }
 
-/// A part without its w. Both products are exact: 11 bits times 6.
+/// The part's scale and offset; w stays empty. Both products are exact: 11 bits times 6.
 inline IntegerBlock scales_of(const std::byte* block, int part) {
   const Six six = get_six(block + 4, part);
   return {.w = {},
@@ -47,7 +47,7 @@ inline IntegerBlock scales_of(const std::byte* block, int part) {
           .offset = -(half_at(block + 2) * static_cast<float>(six.minimum))};
 }
 
-/// Two parts share 32 bytes: the even one has the low four bits.
+/// Two parts share 32 bytes: the even part is in the low four bits.
 inline void get_nibbles(const std::byte* packed, int part, int32_t* w) {
   const std::byte* bytes = packed + part / 2 * kPart;
   for (int j = 0; j < kPart; ++j) w[j] = std::to_integer<int>(bytes[j]) >> part % 2 * 4 & 15;
@@ -61,12 +61,12 @@ inline void put_nibbles(const int* w, std::byte* packed) {
 
 // ---- the search ---------------------------------------------------------------------------------------------------
 
-/// x ~ scale * w - minimum with whole w in 0..most; neither is negative.
+/// x ~ scale * w - minimum with integer w in 0..most. Neither scale nor minimum is negative.
 struct Fit {
   double scale = 0, minimum = 0;
 };
 
-/// The nearest w of every x.
+/// Writes the nearest w for every x.
 inline void round_to(Fit fit, const float* x, int most, float* w) {
   const double inverse = fit.scale > 0 ? 1 / fit.scale : 0;
   for (int j = 0; j < kPart; ++j)
@@ -82,7 +82,7 @@ inline double squared_error(Fit fit, const float* x, const float* w) {
   return error;
 }
 
-/// The best scale and minimum for given w: least squares, or a line through 0 where the minimum would be negative.
+/// The best scale and minimum for given w: least squares, or a line through 0 if the minimum would be negative.
 inline Fit least_squares(const float* x, const float* w) {
   double sum_w = 0, sum_ww = 0, sum_x = 0, sum_wx = 0;
   for (int j = 0; j < kPart; ++j) {
@@ -97,8 +97,8 @@ inline Fit least_squares(const float* x, const float* w) {
   return {sum_ww > 0 ? std::max(sum_wx / sum_ww, 0.0) : 0.0, 0};
 }
 
-/// Tries steps from wider than the range asks for to a little finer (whose ends are cut), each improved by least
-/// squares. On normal numbers the error is a tenth below that of the range's own step.
+/// Tries steps from coarser than the range requires to slightly finer (which clips the ends), each improved by least
+/// squares. On normally distributed numbers the error is a tenth below that of the range's own step.
 inline Fit best_fit(const float* x, int most) {
   const Range range = range_of(x, kPart);
   const double low = std::min(double{range.low}, 0.0), width = range.high - low;
@@ -116,13 +116,14 @@ inline Fit best_fit(const float* x, int most) {
   return best;
 }
 
-/// Of the 6-bit numbers at and beside the wanted ones those with the least error; `w` are theirs.
+/// Tries the 6-bit numbers at and next to the wanted ones and returns the pair with the least error; `w` receives its
+/// integers.
 inline Six best_six(const float* x, Fit wanted, Fit unit, int most, int* w) {
   const auto near = [](double value, double step) {
     return step > 0 ? static_cast<int>(std::clamp(value / step + 0.5, 0.0, double(kMostScale))) : 0;
   };
   std::fill_n(w, kPart, 0);
-  if (wanted.scale == 0 && wanted.minimum == 0) return {};  // zeros, as those that fill up the heads of a KV row
+  if (wanted.scale == 0 && wanted.minimum == 0) return {};  // all zeros, such as the padding of heads in a KV row
   const Six center{near(wanted.scale, unit.scale), near(wanted.minimum, unit.minimum)};
   Six best;
   double least = std::numeric_limits<double>::infinity();
@@ -140,7 +141,7 @@ inline Six best_six(const float* x, Fit wanted, Fit unit, int most, int* w) {
   return best;
 }
 
-/// Writes the block's header and gives the 256 w. Returns how many of its two units had to be saturated.
+/// Writes the block's header, and the 256 integers to w. Returns how many of its two units saturated.
 inline int64_t encode_header(const float* x, int most, std::byte* block, int* w) {
   std::array<Six, kParts> six{};
   std::array<Fit, kParts> fits{};

@@ -1,5 +1,5 @@
-// The order of every float sum: 16 lanes, element i in lane i mod 16, then a fold. Scalar; the SIMD paths equal it in
-// bits.
+// The order of every float sum: 16 lanes, element i in lane i mod 16, then a fold. Scalar code; the SIMD versions give
+// the same bits.
 #pragma once
 
 #include <cmath>
@@ -18,7 +18,7 @@ inline float fold_lanes(float* lanes) {
   return lanes[0];
 }
 
-/// Element i of a row of floats that need not be aligned.
+/// Element i of a row of floats; the row may be unaligned.
 inline float float_at(const std::byte* row, int64_t i) {
   float x;
   std::memcpy(&x, row + static_cast<size_t>(i) * sizeof x, sizeof x);

@@ -1,4 +1,4 @@
-// The worked example of docs/numerics.md, so that the page stays true.
+// The worked example of docs/numerics.md, to keep that page true.
 #include "dtype/lanes.h"
 
 #include <gtest/gtest.h>

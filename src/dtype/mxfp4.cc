@@ -1,6 +1,5 @@
-// mxfp4: 32 floats of 4 bits (one for the sign, two for the exponent, one for the fraction) that share a power of two,
-// as one byte. Twice such a float is a whole number. Source: OCP Microscaling Formats (MX) 1.0; ggml-org/ggml,
-// block_mxfp4.
+// mxfp4: 32 floats of 4 bits (one sign bit, two exponent bits, one fraction bit) that share a power of two, stored as
+// one byte. Twice such a float is an integer. Source: OCP Microscaling Formats (MX) 1.0; ggml-org/ggml, block_mxfp4.
 #include <bit>
 #include <limits>
 
@@ -14,9 +13,9 @@ namespace {
 
 constexpr int kBytes = 17, kBias = 127, kNaN = 255;
 constexpr int8_t kTwice[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
-constexpr int kLargestExponent = 2;  // of a float of 4 bits: 1.5 * 2^2
+constexpr int kLargestExponent = 2;  // of a 4-bit float: 1.5 * 2^2
 
-// Half of 2^(exponent - 127).
+// 2^(exponent - 127) / 2, since the table has twice the values.
 float half_power(int exponent) {
   if (exponent == kNaN) return std::numeric_limits<float>::quiet_NaN();
   const auto e = static_cast<uint32_t>(exponent);
@@ -29,7 +28,7 @@ IntegerBlock read(const std::byte* block, int) {
   return out;
 }
 
-// The power of two with which the value furthest from 0 has the largest exponent, as the specification says.
+// As the specification says: the power of two with which the value furthest from 0 gets the largest exponent.
 int64_t encode(const float* src, std::byte* dst, int64_t n) {
   for (int64_t i = 0; i < n; i += kActElems, dst += kBytes) {
     const float most = std::fabs(range_of(src + i, kActElems).extreme());

@@ -1,6 +1,6 @@
-// What q4_0, q4_1, q5_0 and q5_1 share: 32 numbers of 4 or 5 bits, with one f16 scale and either a middle that stands
-// for 0 or one f16 minimum. Byte j of 16 holds the low four bits of element j and of element j + 16; before them, bit j
-// of a 32-bit word is the fifth bit of element j. Source: ggml-org/ggml, ggml-common.h.
+// Shared by q4_0, q4_1, q5_0 and q5_1: 32 integers of 4 or 5 bits with one f16 scale, and either a fixed middle that
+// stands for 0 or an f16 minimum. Byte j of 16 has the low four bits of elements j and j + 16. With 5 bits, a 32-bit
+// word comes before them; its bit j is the fifth bit of element j. Source: ggml-org/ggml, ggml-common.h.
 #pragma once
 
 #include <cstddef>
@@ -39,7 +39,7 @@ void pack(const int* w, std::byte* packed) {
   for (int j = 0; j < 16; ++j) packed[j] = static_cast<std::byte>((w[j] & 15) | (w[j + 16] & 15) << 4);
 }
 
-/// scale * (w - middle).
+/// Elements are scale * (w - middle).
 template <int kBits>
 struct Centered {
   static constexpr int kBytes = 2 + kPackedBytes<kBits>, kMiddle = 1 << (kBits - 1);
@@ -50,7 +50,7 @@ struct Centered {
     for (int32_t& w : out.w) w -= kMiddle;
     return out;
   }
-  // The value furthest from 0 becomes -kMiddle exactly: there is one more number below 0 than above.
+  // The value furthest from 0 becomes exactly -kMiddle: there is one more integer below 0 than above.
   static int64_t encode(const float* src, std::byte* dst, int64_t n) {
     int64_t saturated = 0;
     for (int64_t i = 0; i < n; i += kActElems, dst += kBytes) {
@@ -65,7 +65,7 @@ struct Centered {
   using Rows = IntegerRows<kActElems, kBytes, false, read>;
 };
 
-/// scale * w + minimum.
+/// Elements are scale * w + minimum.
 template <int kBits>
 struct Ranged {
   static constexpr int kBytes = 4 + kPackedBytes<kBits>, kMost = (1 << kBits) - 1;

@@ -1,4 +1,4 @@
-// The definition that every SIMD version equals in bits (docs/numerics.md, "Integer weights").
+// The scalar definition of encode_act. Every SIMD version gives the same bits (docs/numerics.md, "Integer weights").
 #include "dtype/operands.h"
 
 #include <algorithm>
@@ -11,7 +11,7 @@ namespace {
 
 constexpr uint32_t kInfinityBits = 0x7f800000u;
 
-// The largest magnitude, found by its bits: these order as the values do, and what is not finite comes out on top.
+// The bits of the largest magnitude. They order as the values do, and infinity and NaN are above all finite values.
 uint32_t largest_bits(const float* x) {
   uint32_t largest = 0;
   for (int i = 0; i < kActElems; ++i) largest = std::max(largest, std::bit_cast<uint32_t>(x[i]) & 0x7fffffffu);

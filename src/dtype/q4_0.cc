@@ -1,4 +1,4 @@
-// q4_0: 32 numbers of 4 bits, -8 to 7, and one f16 scale. Source: ggml-org/ggml, block_q4_0.
+// q4_0: 32 integers of 4 bits, -8 to 7, and one f16 scale. Source: ggml-org/ggml, block_q4_0.
 #include "dtype/closest_scale.h"
 #include "dtype/nibbles.h"
 
@@ -10,7 +10,7 @@ namespace {
 
 using Type = nibbles::Centered<4>;
 
-// The first scale may not reach the number furthest from 0, which then loses up to a step and the others less.
+// The first scales do not reach the number furthest from 0: it may lose up to a step, and the others lose less.
 int64_t encode_kv(const float* src, std::byte* dst, int64_t n) {
   constexpr ScaleSearch kSearch{Type::kMiddle, 9, 0.25f};
   int64_t saturated = 0;

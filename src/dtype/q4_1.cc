@@ -1,4 +1,4 @@
-// q4_1: 32 numbers of 4 bits, 0 to 15, one f16 scale and one f16 minimum. Source: ggml-org/ggml, block_q4_1.
+// q4_1: 32 integers of 4 bits, 0 to 15, one f16 scale and one f16 minimum. Source: ggml-org/ggml, block_q4_1.
 #include "dtype/nibbles.h"
 
 namespace kvasir {

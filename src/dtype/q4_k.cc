@@ -1,4 +1,4 @@
-// q4_k: 256 numbers of 4 bits in 8 parts with a scale and a minimum each. Source: ggml-org/ggml, block_q4_K.
+// q4_k: 256 integers of 4 bits in 8 parts with a scale and a minimum each. Source: ggml-org/ggml, block_q4_K.
 #include "dtype/k_affine.h"
 
 namespace kvasir {

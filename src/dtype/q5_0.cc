@@ -1,4 +1,4 @@
-// q5_0: 32 numbers of 5 bits, -16 to 15, and one f16 scale. Source: ggml-org/ggml, block_q5_0.
+// q5_0: 32 integers of 5 bits, -16 to 15, and one f16 scale. Source: ggml-org/ggml, block_q5_0.
 #include "dtype/nibbles.h"
 
 namespace kvasir {

@@ -1,4 +1,4 @@
-// q5_1: 32 numbers of 5 bits, 0 to 31, one f16 scale and one f16 minimum. Source: ggml-org/ggml, block_q5_1.
+// q5_1: 32 integers of 5 bits, 0 to 31, one f16 scale and one f16 minimum. Source: ggml-org/ggml, block_q5_1.
 #include "dtype/nibbles.h"
 
 namespace kvasir {

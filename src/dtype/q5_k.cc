@@ -1,4 +1,4 @@
-// q5_k: 256 numbers of 5 bits in 8 parts with a scale and a minimum each. Source: ggml-org/ggml, block_q5_K.
+// q5_k: 256 integers of 5 bits in 8 parts with a scale and a minimum each. Source: ggml-org/ggml, block_q5_K.
 #include "dtype/k_affine.h"
 
 namespace kvasir {
@@ -11,7 +11,7 @@ using namespace k_affine;
 
 constexpr int kBytes = 176, kMost = 31;
 
-// Bit p of byte j of the 32 after the header is the fifth bit of element j of part p.
+// In the 32 bytes after the header, bit p of byte j is the fifth bit of element j of part p.
 IntegerBlock read(const std::byte* block, int part) {
   IntegerBlock out = scales_of(block, part);
   get_nibbles(block + kHeaderBytes + kPart, part, out.w);

@@ -1,4 +1,4 @@
-// q6_k: 256 numbers of 6 bits, -32 to 31, in 16 groups with a signed 8-bit scale each, and one f16 unit of the scales.
+// q6_k: 256 integers of 6 bits, -32 to 31, in 16 groups with a signed 8-bit scale each, and one f16 unit of the scales.
 // Source: ggml-org/ggml, block_q6_K and dequantize_row_q6_K.
 #include <limits>
 
@@ -11,9 +11,10 @@ const Codec& codec_q6_k();
 namespace {
 
 constexpr int kElems = 256, kBytes = 210, kGroup = 16, kGroups = kElems / kGroup, kMiddle = 32;
-constexpr int kHighs = 128, kScales = 192, kUnit = 208;  // where each begins; the low bits come first
+constexpr int kHighs = 128, kScales = 192, kUnit = 208;  // byte offsets in a block; the low bits come first
 
-// Where element e lies: each half of 128 has 64 bytes of two low nibbles and 32 bytes of four high pairs of bits.
+// The place of element e: each half of 128 elements has 64 bytes of two low nibbles and 32 bytes of four pairs of high
+// bits.
 struct Place {
   int low, low_shift, high, high_shift;
 };
@@ -24,7 +25,7 @@ constexpr Place place_of(int e) {
 
 int scale_at(const std::byte* block, int group) { return static_cast<int8_t>(block[kScales + group]); }
 
-// A group's scale is taken into w, at most 4096: 32 products with 8 bits stay below 2^24.
+// The group's scale is multiplied into w, at most 4096: 32 products with 8 bits stay below 2^24.
 IntegerBlock read(const std::byte* block, int part) {
   IntegerBlock out{.w = {}, .scale = half_at(block + kUnit)};
   for (int j = 0; j < kActElems; ++j) {
@@ -41,7 +42,7 @@ IntegerBlock read(const std::byte* block, int part) {
 
 void round_to(double scale, const float* x, int* w) {
   const double inverse = scale != 0 ? 1 / scale : 0;
-  for (int j = 0; j < kGroup; ++j)  // shifted, so that the conversion's cut rounds
+  for (int j = 0; j < kGroup; ++j)  // shifted to positive values, so that truncation after adding 0.5 rounds
     w[j] = static_cast<int>(std::clamp(x[j] * inverse + kMiddle, 0.0, 2.0 * kMiddle - 1) + 0.5) - kMiddle;
 }
 
@@ -51,8 +52,8 @@ double squared_error(double scale, const float* x, const int* w) {
   return error;
 }
 
-// Tries steps from wider than the range asks for to a little finer, each improved by least squares. On normal numbers
-// the error is a tenth below that of the range's own step.
+// Tries steps from coarser than the range requires to slightly finer, each improved by least squares. On normally
+// distributed numbers the error is a tenth below that of the range's own step.
 double best_scale(const float* x) {
   const double extreme = range_of(x, kGroup).extreme();
   double best = 0, least = std::numeric_limits<double>::infinity();
@@ -69,12 +70,13 @@ double best_scale(const float* x) {
   return best;
 }
 
-// Of the 8-bit scales at and beside the wanted one that with the least error; `w` are its numbers.
+// Tries the 8-bit scales at and next to the wanted one and returns the one with the least error; `w` receives its
+// integers.
 int best_multiple(const float* x, double wanted, double unit, int* w) {
   constexpr int kLeast = -128, kMost = 127;
   const int center = unit != 0 ? static_cast<int>(std::lround(std::clamp(wanted / unit, -128.0, 127.0))) : 0;
   int best = 0;
-  if (wanted == 0) return 0;  // zeros, as those that fill up the heads of a KV row
+  if (wanted == 0) return 0;  // all zeros, such as the padding of heads in a KV row
   double least = std::numeric_limits<double>::infinity();
   for (int scale = std::max(center - 1, kLeast); scale <= std::min(center + 1, kMost); ++scale) {
     int rounded[kGroup];
@@ -95,7 +97,7 @@ int64_t encode_block(const float* x, std::byte* block) {
     scales[g] = best_scale(x + g * kGroup);
     if (std::fabs(scales[g]) > std::fabs(largest)) largest = scales[g];
   }
-  const int64_t saturated = put_half(static_cast<float>(largest / -128), block + kUnit);  // it becomes -128
+  const int64_t saturated = put_half(static_cast<float>(largest / -128), block + kUnit);  // largest becomes -128
   for (int g = 0; g < kGroups; ++g) {
     int w[kGroup] = {};
     const int scale = best_multiple(x + g * kGroup, scales[g], half_at(block + kUnit), w);

@@ -1,4 +1,4 @@
-// The list of storage types, generated from the files of this folder.
+// The list of storage types, generated from the files in this folder.
 #include "dtype/codec.h"
 
 namespace kvasir {

@@ -1,5 +1,5 @@
-// What mxfp4 and iq4_nl share: 32 numbers of 4 bits, each an index into a table of 16 whole numbers, and one scale.
-// Byte j of 16 holds the index of element j and that of element j + 16.
+// Shared by mxfp4 and iq4_nl: 32 indices of 4 bits into a table of 16 integers, and one scale. Byte j of 16 has the
+// indices of elements j and j + 16.
 #pragma once
 
 #include <cmath>
@@ -14,7 +14,7 @@ inline void unpack(const std::byte* packed, const int8_t (&table)[16], int32_t* 
   for (int j = 0; j < kActElems; ++j) w[j] = table[w[j]];
 }
 
-/// Stores the nearest number of the table for each x / scale; of two equally near the one that comes first.
+/// Stores the nearest table entry for each x / scale; of two equally near, the first.
 inline void pack(const float* x, float scale, const int8_t (&table)[16], std::byte* packed) {
   int w[kActElems];
   for (int j = 0; j < kActElems; ++j) {

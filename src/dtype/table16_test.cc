@@ -1,4 +1,4 @@
-// mxfp4 and iq4_nl against their definitions: what four bits stand for, the scales, the product, and encoding.
+// mxfp4 and iq4_nl against their definitions: the values of four bits, the scales, the product, and encoding.
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -16,7 +16,7 @@ namespace {
 
 using Bytes = std::vector<std::byte>;
 
-// E2M1: a sign, two bits of exponent with bias 1, one of fraction.
+// E2M1: a sign bit, two exponent bits with bias 1, one fraction bit.
 double float_of_4_bits(int bits) {
   const int exponent = bits >> 1 & 3, fraction = bits & 1;
   const double magnitude = exponent == 0 ? 0.5 * fraction : std::ldexp(1 + 0.5 * fraction, exponent - 1);
@@ -25,7 +25,7 @@ double float_of_4_bits(int bits) {
 
 struct Format {
   const char* name;
-  int bytes, first;  // of a block; where its nibbles begin
+  int bytes, first;  // bytes of a block; offset of its nibbles
   double (*number)(int bits);
   double (*scale)(const std::byte* block);
 };
@@ -49,7 +49,7 @@ class Table16 : public testing::TestWithParam<Format> {
     const int e = i % 32, byte = std::to_integer<int>(block[GetParam().first + e % 16]);
     return GetParam().scale(block) * GetParam().number(e < 16 ? byte & 15 : byte >> 4);
   }
-  // Scales are from 2^-20 to 2^20, or f16 below 8.
+  // Scales are from 2^-20 to 2^20 (mxfp4), or f16 below 8 (iq4_nl).
   Bytes random_row(int blocks) {
     Bytes row(static_cast<size_t>(blocks * GetParam().bytes));
     for (std::byte& b : row) b = static_cast<std::byte>(random_() & 255);
@@ -103,7 +103,7 @@ TEST_P(Table16, DotIsTheSumOverWholeNumbers) {
   EXPECT_NEAR(codec().dot(row.data(), reinterpret_cast<const std::byte*>(act.data()), 256), exact, 1e-6 * size);
 }
 
-// With the scale that was stored no other number is nearer.
+// With the stored scale, no other number is nearer.
 TEST_P(Table16, EncodesToTheNearest) {
   std::normal_distribution<float> normal;
   std::vector<float> x;

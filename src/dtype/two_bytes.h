@@ -1,4 +1,4 @@
-// Rows of 16-bit floats: what f16 and bf16 share once each has said how one value is widened and narrowed.
+// Rows of 16-bit floats, shared by f16 and bf16; each type defines how one value is widened and narrowed.
 #pragma once
 
 #include <algorithm>
@@ -10,12 +10,12 @@
 
 namespace kvasir {
 
-/// All bits or none. With masks instead of branches the compiler makes vectors of a loop over narrow().
+/// All bits set, or none. With masks instead of branches the compiler vectorises a loop over narrow().
 using Mask = uint32_t;
 constexpr Mask where(bool condition) { return 0u - static_cast<uint32_t>(condition); }
 constexpr uint32_t choose(Mask mask, uint32_t yes, uint32_t no) { return (yes & mask) | (no & ~mask); }
 
-/// kWiden is exact; kNarrow rounds and adds 1 to *saturated when the type cannot hold the value.
+/// kWiden is exact; kNarrow rounds and adds 1 to *saturated if the type cannot represent the value.
 template <float (*kWiden)(uint16_t), uint16_t (*kNarrow)(float, uint32_t* saturated)>
 struct TwoByteRows {
   static float at(const std::byte* row, int64_t i) {
@@ -24,7 +24,7 @@ struct TwoByteRows {
     return kWiden(h);
   }
   static int64_t encode(const float* src, std::byte* dst, int64_t n) {
-    constexpr int64_t kRun = int64_t{1} << 30;  // counted in 32 bits
+    constexpr int64_t kRun = int64_t{1} << 30;  // encode_run counts in 32 bits
     int64_t saturated = 0;
     for (int64_t i = 0; i < n; i += kRun) saturated += encode_run(src + i, dst + 2 * i, std::min(n - i, kRun));
     return saturated;

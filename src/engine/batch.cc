@@ -1,4 +1,4 @@
-// Room first, then a pass, then the news.
+// A step: make room, run a pass, report events.
 #include "engine/batch.h"
 
 #include <algorithm>
@@ -8,7 +8,7 @@ namespace kvasir {
 
 void Batch::add(size_t index, Task task) { members_.push_back({.index = index, .task = std::move(task)}); }
 
-// Gives its session's memory to others. The feed that was asked for is still to be run.
+// Releases its session's memory to others. Its next feed stays to be run.
 void Batch::Member::wait() {
   task.session->release();
   if (!task.generator.generated().empty()) ++task.known.waited;
@@ -26,12 +26,12 @@ void Batch::step() {
 
 // ---- room ---------------------------------------------------------------------------------------------------------
 
-// The older takes from the younger, never the other way, so that the oldest always goes on. Those who wait try again
-// when somebody has given memory back, or when nobody else is left.
+// Older tasks take memory from younger ones, never the other way, so the oldest always advances. Waiting tasks try
+// again when memory was released, or when no other task runs.
 void Batch::make_room() {
   const bool again = std::exchange(somebody_is_done_, false) ||
                      std::none_of(members_.begin(), members_.end(), [](const Member& m) { return m.runs(); });
-  bool alone = true;  // none runs so far
+  bool alone = true;  // no task runs so far
   for (auto member = members_.begin(); member != members_.end(); ++member) {
     if (member->task.generator.done() || (member->waits && !again)) continue;
     if (!member->feed) member->feed = member->task.generator.next(*member->task.session);
@@ -72,7 +72,7 @@ bool Batch::release_idle() {
 
 // ---- passes -------------------------------------------------------------------------------------------------------
 
-// A step that fails has changed no session: it is tried with each alone, so that one's fault is not the others'.
+// A failed step has changed no session. Each task is then tried alone, so that one's error does not end the others.
 void Batch::run(std::span<Member* const> running) {
   std::vector<Feed> feeds;
   for (const Member* member : running) feeds.push_back(*member->feed);
@@ -89,7 +89,7 @@ void Batch::run(std::span<Member* const> running) {
   take_all(running, out);
 }
 
-// Each generator chooses on a thread of its own; events are told in order afterwards.
+// The generators choose tokens in parallel; events are reported in order afterwards.
 void Batch::take_all(std::span<Member* const> running, PassOutput& out) {
   std::vector<Result<Event>> events(running.size());
   engine_.in_parallel(running.size(), [&](size_t i) {
@@ -108,7 +108,7 @@ Result<void> Batch::take(size_t index, Task& task, std::span<const float> rows) 
   return tell(index, task, task.generator.take(rows));
 }
 
-// The prompt is kept as soon as it is there, for others that wait for it.
+// Stores the prompt as soon as it is computed, for tasks that wait for it.
 Result<void> Batch::tell(size_t index, Task& task, Result<Event> event) {
   if (!event) return tl::unexpected(std::move(event).error());
   if (task.generator.generated().size() == event->ids.size()) KVASIR_CHECK(task.keep(engine_));

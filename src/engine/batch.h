@@ -1,5 +1,5 @@
-// Tasks that share passes, as many as there is room for: who runs, who waits, and what one that fails leaves to the
-// others. Where their prompts and sessions come from is generate.cc's.
+// Tasks that share passes while there is room: which run, which wait, and how a failed one leaves the others
+// unaffected. generate.cc provides their prompts and sessions.
 #pragma once
 
 #include <list>
@@ -18,22 +18,22 @@ class Batch {
   Batch(Engine& engine, OnEvent on_event, OnDone on_done)
       : engine_(engine), on_event_(std::move(on_event)), on_done_(std::move(on_done)) {}
 
-  /// The youngest from now on. Requires: the task's session outlives this if it is not its own.
+  /// Adds a task, the youngest so far. Requires: its session outlives this, if the task does not own it.
   void add(size_t index, Task task);
   size_t size() const { return members_.size(); }
-  /// Runs one step with all that there is room for, the oldest first, and tells who is done. There is always one that
-  /// comes nearer to its end, so that step() until size() is 0 ends.
+  /// Runs one step with every task that has room, oldest first, and reports those that are done. At least one task
+  /// advances, so calling step() until size() is 0 ends.
   void step();
-  /// Gives this task the rows of the step at hand, and its caller the event.
+  /// Passes the current step's rows of logits to this task, and its event to the caller.
   Result<void> take(size_t index, Task& task, std::span<const float> rows);
 
  private:
   struct Member {
     size_t index;
     Task task;
-    std::optional<Feed> feed = {};    // asked for and not run yet
+    std::optional<Feed> feed = {};    // next feed, not run yet
     bool waits = false;               // its session holds no memory
-    std::optional<Error> error = {};  // that ends it
+    std::optional<Error> error = {};  // the error that ends it
 
     bool runs() const { return !waits && !error && !task.generator.done(); }
     void wait();
@@ -53,8 +53,8 @@ class Batch {
   OnEvent on_event_;
   OnDone on_done_;
   Members members_;                // by age
-  std::vector<Session*> idle_;     // the caller's, whose tasks are done: their memory is the last to be taken
-  bool somebody_is_done_ = false;  // since those who wait tried last
+  std::vector<Session*> idle_;     // the caller's sessions whose tasks are done: the last whose memory is taken
+  bool somebody_is_done_ = false;  // since the waiting tasks last tried to get memory
 };
 
 }  // namespace kvasir

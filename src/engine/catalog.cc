@@ -1,4 +1,4 @@
-// The catalogue, made of the registries of the layers below.
+// The catalogue, built from the registries of the layers below.
 #include <kvasir/catalog.h>
 
 #include <string>
@@ -59,9 +59,9 @@ LayoutEntry entry_of(const LayoutInfo& info) {
   return {.name = std::string(info.name),
           .summary = std::string(info.summary),
           .trade = std::string(info.trade),
-          .recomputes = !info.keeps,
+          .recomputes = info.recomputes,
           .pooled = info.pooled,
-          .drops_old = info.forgets};
+          .drops_old = info.drops_old};
 }
 
 double bits_of(const Codec& codec) { return 8.0 * codec.block_bytes / codec.block_elems; }
@@ -91,7 +91,7 @@ std::vector<Entry> entries_of(std::span<const T* const> registry) {
   return entries;
 }
 
-// The names of safetensors for those of config.json.
+// Maps names of config.json to those of safetensors.
 std::string_view file_name_of(std::string_view name) {
   if (name == "float32") return "F32";
   if (name == "float16") return "F16";

@@ -1,4 +1,4 @@
-// The catalogue against what is known of the layouts, types and families of this build.
+// The catalogue against the known layouts, types and families of this build.
 #include <kvasir/catalog.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Text embeddings: the pooled final-norm states.
+// Text embeddings: pooled final-norm states.
 #include <algorithm>
 #include <cmath>
 
@@ -44,7 +44,7 @@ Result<std::vector<float>> Engine::embed(Session& session, std::span<const int> 
                 "embed", "a session of its own, or clear() first");
   session.clear();
   Pooler pooler(pooling, {tokens.begin(), tokens.end()}, static_cast<size_t>(impl_->model->info().hidden));
-  // A layout that keeps nothing would compute everything again in each pass, so it takes the text at once.
+  // A layout that keeps nothing would recompute everything in each pass, so it is fed the whole text at once.
   const int most = session.recomputes() ? static_cast<int>(tokens.size()) : pass_tokens();
   Result<void> done;
   do {

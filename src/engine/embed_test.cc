@@ -1,4 +1,4 @@
-// Embeddings against the final-norm states, and the lockstep interface over one KVCache against sessions.
+// Embeddings against the final-norm states, and the textbook's interface over one KVCache against sessions.
 #include <cmath>
 
 #include <kvasir/kv_cache.h>
@@ -99,7 +99,7 @@ TEST(Lockstep, ABatchOfThreeEqualsThreeSessionsInBits) {
       ASSERT_TRUE(engine_test::prefill(opened.engine(), cache, prompt, &out));
       EXPECT_TRUE(same_bits(out.logits, expected));
       EXPECT_EQ(cache.seq_len(), 60);
-      for (int step = 0; step < 8; ++step) {  // past the 64 positions that it starts with
+      for (int step = 0; step < 8; ++step) {  // past the initial capacity of 64 positions
         const std::vector<int> next = tiny::ids(3, 50 + static_cast<uint64_t>(step));
         ASSERT_TRUE(engine_test::decode_step(opened.engine(), cache, next, &out));
         for (size_t b = 0; b < 3; ++b) {

@@ -1,14 +1,14 @@
-// Engines: their memory, sessions that they open, passes and steps. Which tokens share a pass is feeding.cc's.
+// Engines: their memory, the sessions that they open, passes and steps. feeding.cc decides which tokens share a pass.
 #include <algorithm>
 #include <cstdint>
 
 #include <fmt/format.h>
 
-#include "arch/footprint.h"
+#include "arch/activation_memory.h"
 #include "base/system.h"
+#include "engine/budget_fit.h"
 #include "engine/engine_impl.h"
 #include "engine/feeding.h"
-#include "engine/memory_plan.h"
 #include "engine/model_impl.h"
 #include "engine/session_impl.h"
 #include "engine/session_shape.h"

@@ -1,4 +1,4 @@
-// The engine's insides: threads, scratch memory, the rows of its last pass. How feeds become passes is feeding.h's.
+// The engine's internals: threads, scratch memory, the results of its last pass. feeding.h turns feeds into passes.
 #pragma once
 
 #include <memory>
@@ -13,13 +13,13 @@
 
 namespace kvasir {
 
-/// Floats that are kept from call to call, and never shrink.
+/// A buffer of floats that is reused from call to call and never shrinks.
 class RowBuffer {
  public:
-  /// Contents are lost where it grows. Errors: no memory.
+  /// Makes room for `floats`. Growing loses the contents. Errors: no memory.
   Result<void> reserve(size_t floats) {
     if (floats * sizeof(float) <= buffer_.bytes()) return {};
-    buffer_ = {};  // first, so that the two are never there together
+    buffer_ = {};  // frees first: old and new never exist together
     KVASIR_TRY(buffer_, Buffer::allocate(floats * sizeof(float), Owner::activations));
     return {};
   }
@@ -31,17 +31,17 @@ class RowBuffer {
 
 struct Engine::Impl {
   std::shared_ptr<const Model> model;
-  BudgetSharePtr share;  // of activations
+  BudgetSharePtr share;  // reservation for activations
   const Network* network = nullptr;
   std::unique_ptr<Compute> compute;
   Workspace workspace;
-  RowBuffer logits, hidden;              // what the last pass or step gave
+  RowBuffer logits, hidden;              // results of the last pass or step
   std::shared_ptr<PrefixTree> prefixes;  // null without prefix_ram
   int chunk = 0;
 
-  /// The layout and the shape of a session's cache. Errors: unknown names, a context or window that cannot be.
+  /// The layout and the shape of a session's cache. Errors: unknown names, an impossible context or window.
   Result<std::pair<const LayoutInfo*, CacheShape>> shape_of(const SessionOptions& options) const;
-  /// Chooses the chunk and takes its memory from the budget.
+  /// Chooses the number of tokens a pass (chunk) and reserves memory for its activations.
   Result<void> plan_memory(Budget& budget, int prefill_chunk);
 };
 

@@ -58,8 +58,7 @@ TEST(ErrorKinds, OfOptions) {
   EXPECT_EQ(kind_of(parse_weights_mode("light")), "bad_argument");
 }
 
-// The hints of the refusals by budgets from one that has no room for the tokenizer up to one that has room for the
-// model.
+// The hints of all refusals, for budgets from one without room for the tokenizer up to one with room for the model.
 std::set<std::string> hints_of_refusals(const std::string& weights) {
   std::set<std::string> hints;
   ModelOptions options = with_weights(weights);

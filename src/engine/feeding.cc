@@ -1,4 +1,4 @@
-// Passes of a call, one after another.
+// The passes of one call, one after another.
 #include "engine/feeding.h"
 
 #include <algorithm>
@@ -57,8 +57,8 @@ Result<void> Feeding::run(PassOutput* out) {
   return done ? give_rows(out) : done;
 }
 
-// All memory that the call needs, before any of it runs: a long prompt grows its cache once, and a call that does not
-// fit changes nothing.
+// Reserves all memory that the call needs before any pass runs: a long prompt grows its cache once, and a call that
+// does not fit changes nothing.
 Result<void> Feeding::reserve() {
   std::vector<std::unique_ptr<Layout::Plan>> plans;
   size_t rows = 0, states = 0;
@@ -93,8 +93,8 @@ Result<void> Feeding::run_passes() {
   return {};
 }
 
-// A cache computes again what it does not cover, which for a layout that recomputes is everything. Every session has
-// one token in the pass at least; sessions with more tokens take, in order, what the chunk has room for.
+// Positions that a cache does not cover are computed again; for a layout that recomputes, these are all of them. Every
+// session has at least one token in the pass. In order, sessions with more tokens share the rest of the chunk.
 std::vector<BatchItem> Feeding::next_items() {
   std::vector<BatchItem> items;
   owners_.clear();
@@ -103,7 +103,7 @@ std::vector<BatchItem> Feeding::next_items() {
   for (size_t i = 0; i < feeds_.size(); ++i) {
     const Session::Impl& session = feeds_[i].session->impl();
     Layout& cache = *session.cache;
-    const int most = cache.info().forgets ? std::min(1 + room, cache.shape().lookahead) : 1 + room;
+    const int most = cache.info().drops_old ? std::min(1 + room, cache.shape().lookahead) : 1 + room;
     const int first = cache.coverage(), n = std::min(session.pos() - first, most);
     if (n == 0 || errors_[i]) continue;
     room -= n - 1;
@@ -137,7 +137,7 @@ void Feeding::fail_feed(size_t i, Error error) {
   errors_[i] = std::move(error);
 }
 
-// Only where several feeds want rows of several passes do the rows of one not lie together.
+// The rows of a feed are not contiguous only if several feeds want rows from several passes.
 Result<void> Feeding::sort_rows() {
   std::vector<size_t> runs = row_owners_;
   runs.erase(std::unique(runs.begin(), runs.end()), runs.end());

@@ -1,5 +1,5 @@
-// One small file per model in $XDG_CACHE_HOME/kvasir or ~/.cache/kvasir: the key, the value, when its computation
-// began, and a sum over these, a line each. What is not exactly that is no value.
+// One small file per model in $XDG_CACHE_HOME/kvasir or ~/.cache/kvasir, four lines: the key, the value, when its
+// computation began, and a checksum over these. Any other contents count as no value.
 #include "engine/fingerprint_store.h"
 
 #include <xxhash.h>
@@ -25,7 +25,7 @@ namespace {
 
 constexpr int64_t kSecond = 1'000'000'000;
 constexpr size_t kHexDigits = 32;
-// Two changes may get one time: some file systems count whole seconds, others the clock's ticks.
+// Two changes may have one time: some file systems store whole seconds, others the ticks of the clock.
 constexpr int64_t kSameTime = 2 * kSecond;
 
 fs::path store_folder() {
@@ -51,7 +51,7 @@ std::string entry_of(const FingerprintKey& key, std::string_view fingerprint, in
   return entry + fmt::format("{:016x}\n", hash_of(entry));
 }
 
-// Some of a file: its head, its tail and 16 places between them.
+// A hash of samples of a file: its head, its tail and 16 places between them.
 Result<uint64_t> sample_of(const InputFile& file) {
   constexpr size_t kPiece = 4096, kEnd = 16 * kPiece, kPieces = 16;
   std::string bytes;
@@ -112,7 +112,7 @@ FingerprintKey fingerprint_key(const TensorDir& dir, const std::string& config) 
 
 std::optional<std::string> remembered_fingerprint(const FingerprintKey& key) {
   if (!key.good || store_folder().empty()) return std::nullopt;
-  constexpr size_t kMostLater = 128;  // bytes after the key
+  constexpr size_t kMostLater = 128;  // upper bound of bytes after the key
   const auto text = read_text_file(store_file(key), key.text.size() + kMostLater);
   if (!text || !text->starts_with(key.text + "\n")) return std::nullopt;
   const std::string_view after = std::string_view(*text).substr(key.text.size() + 1);
@@ -128,7 +128,7 @@ void remember_fingerprint(const FingerprintKey& key, const std::string& fingerpr
   if (!key.good || store_folder().empty()) return;
   std::error_code ec;
   fs::create_directories(store_folder(), ec);
-  if (is_there(store_file(key)) && !fs::is_regular_file(store_file(key), ec)) return;  // a pipe would be waited for
+  if (is_there(store_file(key)) && !fs::is_regular_file(store_file(key), ec)) return;  // opening a pipe would block
   const std::string text = entry_of(key, fingerprint, begun_ns);
   (void)write_file_atomically(store_file(key), std::as_bytes(std::span(text)));
 }

@@ -1,5 +1,5 @@
-// Fingerprints already computed, so that a model is read whole only once. What is remembered of a file holds as long as
-// nothing says that it may have changed.
+// Stored fingerprints, so that a model is read whole only once. A stored one is valid as long as no stamp or sample of
+// the model's files has changed.
 #pragma once
 
 #include <optional>
@@ -11,27 +11,26 @@ namespace kvasir {
 
 /// The key under which a fingerprint is remembered.
 struct FingerprintKey {
-  std::string place;       ///< config and paths: one value is kept of each
-  std::string text;        ///< a line: besides these, the stamp of every file and a sample of what is in it
-  int64_t changed_ns = 0;  ///< when the youngest of the files changed
-  bool good = false;       ///< all lie where a change shows (InputFile::keeps_change_time); else nothing is remembered
+  std::string place;       ///< config and paths; one value is stored for each
+  std::string text;        ///< one line: `place`, and the stamp of every file and a hash of samples of it
+  int64_t changed_ns = 0;  ///< time of the latest change of any file
+  bool good = false;  ///< a change of any file would show (InputFile::keeps_change_time); otherwise nothing is stored
 };
 
-/// The key of the files as they were opened; `config` is the part of a fingerprint that is not in them.
+/// The key of the files as they were opened. `config`: the part of the fingerprint that is not in them.
 FingerprintKey fingerprint_key(const TensorDir& dir, const std::string& config);
 
-/// The stamps of all files, when they were opened and now, as text.
+/// The stamps of all files as text: as they were opened, and as they are now.
 std::string stamps_opened(const TensorDir& dir);
 Result<std::string> stamps_now(const TensorDir& dir);
 
-/// Empty when nothing is known, or when it became known so soon after a change that a second change may have got the
-/// same time.
+/// Empty if none is stored, or if it was computed so soon after a change that a second change may have the same time.
 std::optional<std::string> remembered_fingerprint(const FingerprintKey& key);
 
-/// `begun_ns`: when its computation began. Failing to remember is no error.
+/// `begun_ns`: when the computation began. A failure to store it is ignored.
 void remember_fingerprint(const FingerprintKey& key, const std::string& fingerprint, int64_t begun_ns);
 
-/// Now, by the clock that files are stamped with.
+/// The current time of the clock that stamps files.
 int64_t file_clock_ns();
 
 }  // namespace kvasir

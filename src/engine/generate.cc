@@ -1,4 +1,4 @@
-// One sequence, or samples of one prompt. Many prompts are the scheduler's (sched/generate_batch.cc).
+// One sequence, or several samples of one prompt. sched/generate_batch.cc runs many prompts.
 #include <kvasir/generate.h>
 
 #include <memory>

@@ -1,4 +1,4 @@
-// Generation: why it ends, what it refuses and leaves as it was, what it streams.
+// Generation: why it ends, what it refuses without changing anything, what it streams.
 #include <algorithm>
 #include <set>
 

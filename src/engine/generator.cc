@@ -1,4 +1,4 @@
-// One sequence as it is generated: sampling, stopping, guessing, the receipt.
+// One sequence while it is generated: sampling, stopping, draft tokens, the receipt.
 #include <algorithm>
 #include <array>
 
@@ -14,8 +14,8 @@ namespace {
 
 bool contains(const std::vector<int>& ids, int id) { return std::find(ids.begin(), ids.end(), id) != ids.end(); }
 
-// Up to `most` tokens that followed the last occurrence of the text's last three tokens, or else of its last two
-// (prompt lookup decoding).
+// Prompt lookup decoding: up to `most` tokens that followed the last earlier occurrence of the text's last three
+// tokens, or else of its last two.
 std::span<const int> what_followed(std::span<const int> text, size_t most) {
   for (const size_t n : {size_t{3}, size_t{2}}) {
     if (text.size() <= n) continue;
@@ -31,10 +31,10 @@ std::span<const int> what_followed(std::span<const int> text, size_t most) {
 Result<void> check_stops(const Model& model, const GenerateOptions& options) {
   for (const std::string& stop : options.stop) {
     if (stop.empty())
-      return fail(Error::bad_argument, "an empty text ends nothing", "GenerateOptions::stop",
+      return fail(Error::bad_argument, "an empty stop string", "GenerateOptions::stop",
                   "a text of at least one character");
     if (model.tokenizer() == nullptr)
-      return fail(Error::bad_argument, "this model came without a tokenizer, so no text ends anything",
+      return fail(Error::bad_argument, "this model has no tokenizer, so stop strings cannot be matched",
                   "GenerateOptions::stop", "ModelOptions::tokenizer");
   }
   return {};
@@ -48,7 +48,7 @@ std::string_view stop_reason_name(StopReason reason) {
 }
 
 struct Generator::Impl {
-  // None, or one that follows this sequence alone: a copy follows another one from the same state.
+  // A clone of the caller's constraint that follows this sequence alone, or none. Copying clones the state.
   class OwnConstraint {
    public:
     OwnConstraint() = default;
@@ -66,14 +66,14 @@ struct Generator::Impl {
   std::shared_ptr<const Model> model;
   GenerateOptions options;
   int choice = 0;
-  std::vector<int> known;      // the text and the chosen tokens
-  size_t text_tokens = 0;      // of `known`, before the first chosen one
-  size_t resumed = 0;          // of the chosen ones, those that another generator chose
-  size_t witnessed = 0;        // of those, the ones whose rows are in the receipt; all of them where there is none
-  size_t base = 0;             // where the part of `known` begins that a session is to hold
-  std::vector<int> fed;        // what next() gave
-  size_t guesses = 0;          // at the end of `fed`
-  size_t rows = 0;             // of logits, that next() asked for
+  std::vector<int> known;      // the given tokens, then the chosen ones
+  size_t text_tokens = 0;      // number of given tokens in `known`
+  size_t resumed = 0;          // number of chosen tokens that another generator chose
+  size_t witnessed = 0;        // number of resumed tokens whose logits are in the receipt; all, if there is no receipt
+  size_t base = 0;             // where the part of `known` that a session holds begins
+  std::vector<int> fed;        // tokens of the last next(), draft tokens at the end
+  size_t guesses = 0;          // number of draft tokens in `fed`
+  size_t rows = 0;             // number of rows of logits that next() asked for
   Session* session = nullptr;  // from next() to take()
   OwnConstraint constraint;
   std::optional<TextSink> sink;
@@ -81,12 +81,12 @@ struct Generator::Impl {
   std::vector<TokenLogprob> logprobs;
   std::optional<StopReason> stop;
   int guessed = 0, accepted = 0, recomputed = 0;
-  int to_prefill = -1;  // tokens that the first session lacked
+  int to_prefill = -1;  // tokens that the first session had to compute
   double start = 0, prefilled = 0, first = 0;
 
   std::span<const int> held() const { return std::span(known).subspan(base); }
   std::span<const int> generated() const { return std::span(known).subspan(text_tokens); }
-  // Whether rows that chose resumed tokens are still to come.
+  // Whether logits of resumed tokens are still missing in the receipt.
   bool replays() const { return witnessed < resumed; }
 
   void start_over(Session& s);
@@ -118,7 +118,7 @@ Result<void> Generator::check(const Model& model, const GenerateOptions& options
                 "GenerateOptions::min_tokens", "0 or more");
   KVASIR_CHECK(model.check_ids(options.stop_ids, "GenerateOptions::stop_ids"));
   if (options.lookup < 0)
-    return fail(Error::bad_argument, fmt::format("{} tokens to guess", options.lookup), "GenerateOptions::lookup",
+    return fail(Error::bad_argument, fmt::format("{} draft tokens", options.lookup), "GenerateOptions::lookup",
                 "0 or more");
   if (options.logprobs < -1)
     return fail(Error::bad_argument, fmt::format("{} log probabilities", options.logprobs), "GenerateOptions::logprobs",
@@ -132,7 +132,7 @@ Result<Generator> Generator::create(std::shared_ptr<const Model> model, std::vec
   if (text.empty())
     return fail(Error::bad_argument, "the prompt is empty", "Generator::prompt", "a prompt of at least one token");
   KVASIR_CHECK(model->check_ids(text, "Generator::prompt"));
-  // Before anything is fed, so that its failure changes nothing and its time is not the first token's.
+  // Computed before anything is fed, so that a failure changes nothing and its time is not part of the TTFT.
   if (options.receipt) KVASIR_CHECK(model->fingerprint());
   auto impl = std::make_unique<Impl>();
   impl->model = std::move(model);
@@ -146,12 +146,12 @@ Result<Generator> Generator::create(std::shared_ptr<const Model> model, std::vec
   return Generator(std::move(impl));
 }
 
-// The state that choosing these tokens would have left; the rows that a receipt needs come with the passes.
+// Restores the state as if these tokens had been chosen here. The logits that a receipt needs come with the passes.
 Result<void> Generator::Impl::resume(std::span<const int> ids) {
   KVASIR_CHECK(model->check_ids(ids, "Generator::resume"));
   if (!ids.empty() && options.on_full == OnFull::recompute)
-    return fail(Error::bad_argument, "tokens do not say where a context that was full was computed anew",
-                "Generator::resume", "GenerateOptions::on_full = stop");
+    return fail(Error::bad_argument, "tokens do not show where a full context was recomputed", "Generator::resume",
+                "GenerateOptions::on_full = stop");
   for (const int id : ids) {
     if (stop)
       return fail(Error::bad_argument, fmt::format("the text ended before token {} of those to resume", resumed),
@@ -166,7 +166,7 @@ Result<void> Generator::Impl::resume(std::span<const int> ids) {
   return {};
 }
 
-// A token that its constraint forbids is none that was generated.
+// Advances the constraint by a resumed token. Errors: the constraint forbids it.
 Result<void> Generator::Impl::accept(int id) {
   Constraint* const rules = constraint.get();
   if (rules == nullptr) return {};
@@ -198,13 +198,13 @@ void Generator::cancel() {
 
 // ---- feeding ------------------------------------------------------------------------------------------------------
 
-// The last half of a full context becomes a text of its own.
+// Recomputes a full context: its last half becomes the text of an emptied session.
 void Generator::Impl::start_over(Session& s) {
   base = known.size() - static_cast<size_t>(s.ctx() / 2) - 1;
   s.clear();
 }
 
-// Leaves the session with a prefix of the text, of which at least one token is still to be computed.
+// Truncates the session to its common prefix with the text, so that the logits needed next are still to be computed.
 void Generator::Impl::match(Session& s) {
   if (held().size() > static_cast<size_t>(s.ctx()) && options.on_full == OnFull::recompute) {
     start_over(s);
@@ -225,7 +225,7 @@ int Generator::lacks(const Session& session) const {
   return std::max(1, all - session.computed());
 }
 
-// The position of the first row of logits that is not used yet.
+// The position of the first row of logits that has not been used.
 size_t Generator::Impl::wanted_from() const { return replays() ? text_tokens - 1 + witnessed : held().size() - 1; }
 
 Feed Generator::next(Session& session, int most, std::span<const int> guesses) {
@@ -236,11 +236,11 @@ Feed Generator::next(Session& session, int most, std::span<const int> guesses) {
     g.to_prefill = static_cast<int>(g.held().size()) - session.computed();
     g.start = now_seconds();
   }
-  // Tokens that the session knows and has not computed are fed again, as many as there is room for.
+  // If the session has `most` or more uncomputed tokens, they are removed and fed again in parts.
   if (session.pos() - session.computed() >= most && !session.recomputes()) (void)session.truncate(session.computed());
   const int room = std::max(1, most - (session.pos() - session.computed()));
   const auto first = static_cast<size_t>(session.pos()), wanted = g.wanted_from();
-  // A feed's rows are those of its last token or of all: what comes before the first of several is a feed of its own.
+  // A feed returns logits of its last token or of all: tokens before the first wanted row need a feed of their own.
   const size_t end = g.replays() && first < wanted ? wanted : g.held().size() - (g.stop ? 1 : 0);
   const auto rest = g.held().subspan(first, end - first);
   const auto part = rest.first(std::min(rest.size(), static_cast<size_t>(room)));
@@ -256,7 +256,7 @@ Feed Generator::next(Session& session, int most, std::span<const int> guesses) {
   return {&session, g.fed, g.rows > 1 ? Logits::all : Logits::last};
 }
 
-// As many as may be taken back, fit the context, and could be wanted.
+// Appends draft tokens: at most as many as can be truncated again, fit the context, and may still be generated.
 void Generator::Impl::guess(std::span<const int> given, int room) {
   const int wanted = given.empty() ? options.lookup : static_cast<int>(given.size());
   int most = std::min({wanted, room, session->can_take_back(), session->ctx() - session->pos() - 1});
@@ -271,7 +271,7 @@ void Generator::Impl::guess(std::span<const int> given, int room) {
 
 // ---- choosing -----------------------------------------------------------------------------------------------------
 
-// Rejected guesses are truncated, so that the session equals one that was decoded without them.
+// Rejected draft tokens are truncated, so that the session equals one decoded without them.
 Result<Event> Generator::take(std::span<const float> rows) {
   Impl& g = *impl_;
   Event event;
@@ -285,12 +285,12 @@ Result<Event> Generator::take(std::span<const float> rows) {
   for (; row < n && g.replays(); ++row) g.witness(rows.subspan(row * vocab, vocab));
   if (row == n) {
     if (!g.stop || g.replays()) return event;
-    KVASIR_CHECK(g.end());  // what was to be resumed is complete
+    KVASIR_CHECK(g.end());  // the resumed tokens are a complete answer
     event.stop = g.stop;
     return event;
   }
   const size_t before = g.held().size();
-  size_t right = 0;  // guesses
+  size_t right = 0;  // accepted draft tokens
   for (;; ++right, ++row) {
     KVASIR_CHECK(g.choose(rows.subspan(row * vocab, vocab), &event));
     if (g.stop || row + 1 == n || g.known.back() != g.fed[g.fed.size() - g.guesses + right]) break;
@@ -343,7 +343,7 @@ Result<void> Generator::Impl::choose(std::span<const float> row, Event* event) {
   return {};
 }
 
-// The sampling where no token may end the text.
+// Sampling parameters under which no token can end the text.
 SamplingParams Generator::Impl::without_end() const {
   SamplingParams params = options.sampling;
   constexpr float kBan = -100;
@@ -353,7 +353,7 @@ SamplingParams Generator::Impl::without_end() const {
   return params;
 }
 
-// By the token itself or by the text that it completes.
+// Whether this token ends the text, by its id, by a stop string that it completes, or by the constraint.
 bool Generator::Impl::ends(int id) {
   if (contains(options.stop_ids, id) || (!options.ignore_eos && contains(model->info().eos, id))) {
     stop = StopReason::eos;
@@ -364,9 +364,9 @@ bool Generator::Impl::ends(int id) {
   return stop.has_value();
 }
 
-// The token chosen last belongs to the session, which computes it when it goes on.
+// Appends the token chosen last to the session, which computes it when it continues.
 Result<void> Generator::Impl::end() {
-  if (receipt) KVASIR_CHECK(model->fingerprint());  // it still is what the receipt began with
+  if (receipt) KVASIR_CHECK(model->fingerprint());  // fails if the files changed since the receipt began
   sink->finish();
   if (sink->stopped()) stop = StopReason::stop;
   if (session->pos() < session->ctx()) return session->append(std::span(known).last(1));

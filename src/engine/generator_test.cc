@@ -1,5 +1,5 @@
-// Generators over passes: any cut, any company, any session gives the same bits; a session, its forks, its snapshots
-// and the text agree.
+// Generators over passes: however passes are divided or shared, and in whichever session, the bits are the same; a
+// session, its forks, its snapshots and the text agree.
 #include <numeric>
 #include <random>
 
@@ -90,7 +90,7 @@ TEST(Generator, AFullContextThatIsRecomputedLeavesItsLastHalfInTheSession) {
 
 // ---- passes ---------------------------------------------------------------------------------------------------------
 
-// Each generator alone, one feed a step.
+// Runs each generator alone, one feed a step.
 Generation alone(Opened& opened, const std::vector<int>& prompt, const GenerateOptions& options) {
   Session session = opened.session();
   const auto g = generate(opened.engine(), session, prompt, options);
@@ -104,7 +104,7 @@ struct Sequence {
   std::optional<Error> error = {};
 };
 
-// One pass with some of the sequences, each with a part of its tokens. Returns false when all are done.
+// Runs one pass with some of the sequences, each with a part of its tokens. Returns false when all are done.
 bool run_pass(Opened& opened, std::vector<Sequence>& all, std::mt19937& random) {
   std::vector<Feed> feeds;
   std::vector<Sequence*> fed;
@@ -141,7 +141,7 @@ TEST(SlowGenerator, AHundredSequencesWithRandomCutsGiveWhatEachGivesAlone) {
     const GenerateOptions options = sampled_tokens(1 + static_cast<int>(i % 13), i);
     want.push_back(alone(opened, prompt, options));
     std::string layout = layouts[i % layouts.size()];
-    if (layout == "none") layout = "paged";  // recomputes all of its text in every pass
+    if (layout == "none") layout = "paged";  // `none` recomputes its whole text in every pass
     auto generator = Generator::create(opened.shared(), prompt, options);
     ASSERT_TRUE(generator) << message_of(generator);
     all.push_back({opened.session({.layout = layout}), std::move(*generator)});
@@ -157,7 +157,7 @@ TEST(SlowGenerator, AHundredSequencesWithRandomCutsGiveWhatEachGivesAlone) {
 }
 
 TEST(Generator, APoisonedSequenceFailsAlone) {
-  constexpr int kPoison = 13;  // one channel of it is large, so that its norm is sqrt(24) there, and 1e38 times that
+  constexpr int kPoison = 13;  // one channel is large, so that its norm is sqrt(24) there, times 1e38
   tiny::Model model = tiny::llama();
   for (size_t d = 0; d < 24; ++d) model.at("model.embed_tokens.weight").values[kPoison * 24 + d] = d == 0 ? 1e6f : 0;
   model.at("model.norm.weight").values[0] = 1;
@@ -175,7 +175,7 @@ TEST(Generator, APoisonedSequenceFailsAlone) {
   ASSERT_TRUE(engine_test::prefill(opened.engine(), poisoned, clean(5, 9), &first));
   const std::vector<int> fine = clean(20, 1);
   const Feed feeds[] = {{&poisoned, bad}, {&good, fine}};
-  for (int round = 0; round < 2; ++round) {  // a second time after it has failed
+  for (int round = 0; round < 2; ++round) {  // again after it has failed once
     PassOutput out;
     ASSERT_TRUE(opened.engine().pass(feeds, &out));
     ASSERT_TRUE(out[0].error);
@@ -290,7 +290,7 @@ TEST(Generator, ABatchStreamsEverySequence) {
   EXPECT_EQ(done[4].size(), 12u);
 }
 
-// Only even ids, and an end after three of them.
+// Allows only even ids, and ends after three of them.
 class Even : public Constraint {
  public:
   void allow(std::span<uint64_t> mask) override {

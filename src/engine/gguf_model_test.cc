@@ -1,4 +1,4 @@
-// A model as a folder and as a GGUF file is one model; what a GGUF file says that Kvasir cannot run is refused.
+// A folder and a GGUF file of one model give the same receipt; GGUF contents that Kvasir cannot run are refused.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -54,7 +54,7 @@ TEST_F(GgufModel, GivesTheFoldersReceipt) {
 TEST_F(GgufModel, RowsOutOfOrderWouldBeSeen) {
   tiny::Model model = tiny::llama();
   model.write(folder_ / "model");
-  // Paired twice, the rows are in no order that anybody expects.
+  // Pairing the rows twice puts them in an order that no reader expects.
   tiny::Tensor& q = model.at("model.layers.0.self_attn.q_proj.weight");
   q.values = tiny::paired_rows(q);
   EXPECT_NE(receipt_of(gguf(tiny::llama_gguf(model))), receipt_of((folder_ / "model").string()));
@@ -68,7 +68,7 @@ TEST_F(GgufModel, WithoutATokenizerOnlyIdsWork) {
   EXPECT_EQ((*model)->info().eos, std::vector<int>{7});
 }
 
-// The same file with one entry, or the first occurrence of one name, changed.
+// A GGUF file in which one entry, or the first occurrence of one name, is changed.
 Bytes renamed(std::string_view from, std::string_view to) {
   Bytes b = tiny::llama_gguf(tiny::llama());
   const size_t at = b.data.find(from);

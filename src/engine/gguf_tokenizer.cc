@@ -1,4 +1,4 @@
-// Source of the keys: ggml-org/ggml docs/gguf.md, "Tokenizer".
+// Reads the tokenizer's keys of a GGUF file. Source of the keys: ggml-org/ggml docs/gguf.md, "Tokenizer".
 #include "engine/gguf_tokenizer.h"
 
 #include <algorithm>
@@ -31,10 +31,10 @@ Result<std::vector<double>> numbers(const GgufMetadata& metadata, std::string_vi
   return std::move(*list);
 }
 
-// ---- what is left unused ------------------------------------------------------------------------------------------
+// ---- unused keys --------------------------------------------------------------------------------------------------
 
-// Source of the keys: ggml-org/llama.cpp gguf-py/gguf/constants.py and src/llama-vocab.cpp. The tokens that end a text
-// are read with the model's numbers (arch/gguf.cc).
+// Source of the keys: ggml-org/llama.cpp gguf-py/gguf/constants.py and src/llama-vocab.cpp. arch/gguf.cc reads the ids
+// of the tokens that end a text.
 constexpr std::string_view kUsed[] = {"model",
                                       "pre",
                                       "tokens",
@@ -62,23 +62,23 @@ constexpr Known kHarmless[] = {
     {"mask_token_id", "nothing is masked"},
     {"cls_token_id", "for classifiers"},
     {"token_type_count", "for encoders"},
-    {"fim_pre_token_id", "no gaps are filled"},
-    {"fim_suf_token_id", "no gaps are filled"},
-    {"fim_mid_token_id", "no gaps are filled"},
-    {"prefix_token_id", "no gaps are filled"},
-    {"suffix_token_id", "no gaps are filled"},
-    {"middle_token_id", "no gaps are filled"},
+    {"fim_pre_token_id", "fill-in-the-middle is not used"},
+    {"fim_suf_token_id", "fill-in-the-middle is not used"},
+    {"fim_mid_token_id", "fill-in-the-middle is not used"},
+    {"prefix_token_id", "fill-in-the-middle is not used"},
+    {"suffix_token_id", "fill-in-the-middle is not used"},
+    {"middle_token_id", "fill-in-the-middle is not used"},
 };
 
-// They change ids, or the choice of tokens, where they are set.
+// When set, these change token ids, or which tokens may be chosen.
 constexpr Known kRefused[] = {
-    {"add_eos_token", "a token after the text would end a prompt that is to go on"},
-    {"add_sep_token", "a token after the text would end a prompt that is to go on"},
+    {"add_eos_token", "a token after the text would end a prompt that is to be continued"},
+    {"add_sep_token", "a token after the text would end a prompt that is to be continued"},
     {"remove_extra_whitespaces", "texts are taken as they are"},
     {"precompiled_charsmap", "texts are taken as they are"},
     {"normalizer.lowercase", "texts are taken as they are"},
     {"normalizer.strip_accents", "texts are taken as they are"},
-    {"escape_whitespaces", "the kind of tokenizer says how a space is spelled"},
+    {"escape_whitespaces", "the type of tokenizer decides how spaces are written"},
     {"suppress_tokens", "every token may be chosen"},
 };
 
@@ -90,7 +90,7 @@ bool is_set(const GgufValue& value) {
 
 constexpr std::string_view kIdEnding = "_token_id";
 
-// Minus one, in whichever integer it stands, is how files say that there is no such token.
+// Files write -1, in any integer type, for a token that does not exist.
 bool means_none(const GgufValue& value) {
   const auto number = value.as_int();
   return number && (*number == -1 || *number == INT64_C(0xffffffff));
@@ -116,7 +116,7 @@ Result<void> consider(std::string_view name, const GgufValue& value, std::vector
   return {};
 }
 
-// ---- what is read -------------------------------------------------------------------------------------------------
+// ---- used keys ----------------------------------------------------------------------------------------------------
 
 Result<std::optional<int>> id(const GgufMetadata& metadata, std::string_view name) {
   const GgufValue* there = metadata.find(key(name));
@@ -159,7 +159,7 @@ Result<GgufVocab> read_vocab(const GgufMetadata& metadata) {
 Result<std::unique_ptr<const TokenModel>> read_model(const GgufMetadata& metadata) {
   KVASIR_TRY(const GgufVocab vocab, read_vocab(metadata));
   KVASIR_TRY(auto model, make_gguf_tokenizer(vocab));
-  // None at all is a vocabulary of bytes, but the file has to say so.
+  // An empty list of merges means a vocabulary of bytes, but the key must be there.
   if (vocab.model != kGgufSentencePiece && metadata.find(key("merges")) == nullptr)
     return fail(Error::damaged, fmt::format("{} is missing", key("merges")), {}, "a GGUF file that holds a tokenizer");
   return model;
@@ -180,7 +180,7 @@ Result<std::vector<Ignored>> unused_tokenizer_keys(const GgufMetadata& metadata)
     } else if (text.starts_with("tokenizer.chat_template")) {
       ignored.push_back({std::string(text), "a chat template of another name", false});
     } else if (text == "tokenizer.huggingface.json" || text == "tokenizer.rwkv.world") {
-      ignored.push_back({std::string(text), "tokenizer.ggml says it", false});
+      ignored.push_back({std::string(text), "tokenizer.ggml has the same", false});
     } else if (text.starts_with(kAll)) {
       ignored.push_back({std::string(text), "not known to Kvasir", true});
     }

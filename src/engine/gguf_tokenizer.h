@@ -1,4 +1,4 @@
-// The tokenizer inside a GGUF file: from its metadata to what src/token understands.
+// The tokenizer inside a GGUF file: from its metadata to the structures of src/token.
 #pragma once
 
 #include <filesystem>
@@ -14,10 +14,10 @@ namespace kvasir {
 
 bool has_tokenizer(const GgufMetadata& metadata);
 
-/// Keys under "tokenizer." that no reader uses. Errors: one that changes ids, or that is not known.
+/// Keys under "tokenizer." that no reader uses. Errors: a key that changes ids, or is unknown and might.
 Result<std::vector<Ignored>> unused_tokenizer_keys(const GgufMetadata& metadata);
 
-/// Errors: what the metadata says wrongly or Kvasir does not know, by its name.
+/// Errors: metadata that is wrong or not supported, with the key's name.
 Result<std::shared_ptr<const Tokenizer>> open_gguf_tokenizer(const std::filesystem::path& path);
 
 }  // namespace kvasir

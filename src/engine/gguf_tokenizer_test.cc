@@ -31,7 +31,7 @@ struct Vector {
   std::vector<int> ids;
 };
 
-// NAME.gguf.inp holds texts with a line of their own between them, NAME.gguf.out a line of ids for each.
+// NAME.gguf.inp contains texts with a separator line between them, NAME.gguf.out a line of ids for each text.
 std::vector<Vector> vectors(const std::filesystem::path& gguf) {
   constexpr std::string_view kBetween = "\n__ggml_vocab_test__\n";
   const std::string texts = slurp(gguf.string() + ".inp");
@@ -50,7 +50,7 @@ std::vector<Vector> vectors(const std::filesystem::path& gguf) {
   return out;
 }
 
-// A vocabulary of llama.cpp's models/, in the folder that KVASIR_VOCABS names or with the outside data; else empty.
+// A vocabulary of llama.cpp's models/, from the folder in KVASIR_VOCABS or the outside data; empty if there is none.
 std::filesystem::path vocabulary(const std::string& name) {
   std::vector<std::filesystem::path> folders;
   if (const char* set = std::getenv("KVASIR_VOCABS")) folders.emplace_back(set);

@@ -1,4 +1,4 @@
-// The line about what a model's files hold and Kvasir does not use.
+// The one-line note about contents of a model's files that Kvasir does not use.
 #include <kvasir/tokenizer.h>
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 namespace kvasir {
 namespace {
 
-// "config.json: b" after "config.json: a" is "b".
+// Drops the file that `before` names too: "config.json: b" after "config.json: a" is "b".
 std::string_view without_same_file(std::string_view name, std::string_view before) {
   const size_t colon = name.find(": ");
   if (colon == name.npos || before.substr(0, colon + 2) != name.substr(0, colon + 2)) return name;
@@ -21,7 +21,7 @@ std::string_view without_same_file(std::string_view name, std::string_view befor
 }  // namespace
 
 std::string note_of(std::span<const Ignored> ignored) {
-  constexpr size_t kNamed = 3;  // of one reason
+  constexpr size_t kNamed = 3;  // names listed for each reason
   std::vector<std::pair<std::string, std::vector<std::string>>> reasons;
   for (const Ignored& one : ignored) {
     if (!one.noted) continue;

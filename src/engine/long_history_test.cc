@@ -1,5 +1,5 @@
-// One token that meets a history of many tiles: cut over the threads at tile edges, in any layout, it gives the bits
-// that one thread gives. Run under TSan too, for who merges the tiles.
+// One token that attends to many tiles: split over threads at tile boundaries, in any layout, it has the bits of one
+// thread. Also run under TSan, for the merging of the tiles.
 #include "tests/support/engines.h"
 
 namespace kvasir {
@@ -9,7 +9,7 @@ using engine_test::Opened;
 using tiny::message_of;
 using tiny::same_bits;
 
-constexpr int kPrompt = 440, kSteps = 12;  // crosses an edge of a tile (448)
+constexpr int kPrompt = 440, kSteps = 12;  // crosses a tile boundary (448)
 
 // Logits of every step after the prompt, one row after the other.
 std::vector<float> steps(int threads, const SessionOptions& options) {

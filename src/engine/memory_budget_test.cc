@@ -1,5 +1,5 @@
-// What a budget has room for, and refusals; that memory keeps to it is tests/e2e/budget_runs.cc.
-#include "engine/memory_plan.h"
+// Runs that fit into a budget, and refusals. tests/e2e/budget_runs.cc checks that memory stays within it.
+#include "engine/budget_fit.h"
 
 #include <fstream>
 #include <set>
@@ -7,7 +7,7 @@
 
 #include <kvasir/plan.h>
 
-#include "arch/footprint.h"
+#include "arch/activation_memory.h"
 #include "arch/network.h"
 #include "base/buffer.h"
 #include "engine/model_impl.h"
@@ -31,14 +31,14 @@ TEST(MemoryPlan, PositionsAreTheMostThatFit) {
       short_one.max_ctx = positions;
       const size_t bytes = session_bytes(net.config(), *layout, short_one);
       EXPECT_GE(positions_that_fit(net.config(), *layout, shape, bytes), positions) << layout->name;
-      EXPECT_LE(positions_that_fit(net.config(), *layout, shape, bytes - 1), layout->keeps ? positions - 1 : 512);
+      EXPECT_LE(positions_that_fit(net.config(), *layout, shape, bytes - 1), layout->recomputes ? 512 : positions - 1);
     }
     EXPECT_EQ(positions_that_fit(net.config(), *layout, shape, 10), 0);
     EXPECT_EQ(positions_that_fit(net.config(), *layout, shape, SIZE_MAX), 512);
   }
 }
 
-// 4 experts of 3 x 8 x 16 weights a layer, of which a token uses 1; f16.
+// 4 experts of 3 x 8 x 16 weights in each layer, of which a token uses 1; f16.
 TEST(MemoryPlan, ActiveWeightsLeaveOutTheOtherExperts) {
   const tiny::TempFolder folder;
   const std::string path = (folder.path() / "config.json").string();
@@ -87,7 +87,7 @@ TEST(MemoryPlan, ABudgetThatIsTakenRefusesWithItsNumbers) {
               AllOf(HasSubstr("512 positions"), HasSubstr("sequences"), HasSubstr("26000000")));
 }
 
-// What plan says of a budget is what a run under it gets: the mode, one long sequence, as many short ones.
+// plan() predicts what a run under the same budget gets: the mode, one long sequence, the number of short ones.
 TEST(MemoryPlan, PlanAndRunAgree) {
   std::set<WeightsMode> modes;
   for (const size_t ram : {size_t{26000000}, size_t{28000000}, size_t{31000000}, size_t{34000000}}) {
@@ -107,7 +107,7 @@ TEST(MemoryPlan, PlanAndRunAgree) {
     {
       const auto one = (*engine)->open_session();
       ASSERT_TRUE(one) << message_of(one);
-      // A tokenizer may take a little more or less of the heap the second time.
+      // The tokenizer's heap may differ a little the second time.
       EXPECT_NEAR(one->ctx(), chosen.positions, 4) << ram;
     }
     SessionOptions chat;
@@ -120,7 +120,7 @@ TEST(MemoryPlan, PlanAndRunAgree) {
   EXPECT_EQ(modes.size(), 2u) << "both modes are to be seen here";
 }
 
-// The promise of activations is an upper bound of what passes allocate, long split histories and batches included.
+// The reserved bytes are an upper bound of what passes allocate, with long split histories and batches.
 TEST(MemoryPlan, ActivationsStayWithinTheirPromise) {
   for (const int threads : {1, 3}) {
     const auto model = tales_within(100000000);

@@ -1,4 +1,4 @@
-// Opening a model: which files belong to it, and in what format.
+// Opening a model: finding it, its tokenizer, loading its weights, its fingerprint.
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
@@ -10,8 +10,8 @@
 #include "base/quote.h"
 #include "base/rss.h"
 #include "base/system.h"
+#include "engine/budget_fit.h"
 #include "engine/fingerprint_store.h"
-#include "engine/memory_plan.h"
 #include "engine/model_files.h"
 #include "engine/model_impl.h"
 #include "format/gguf.h"
@@ -25,8 +25,8 @@ constexpr const char* kMoreRam = "a larger ModelOptions::ram";
 
 Result<std::shared_ptr<const Tokenizer>> tokenizer_for(const fs::path& path, int vocab) {
   KVASIR_TRY(auto tokenizer, open_tokenizer_file(path, vocab));
-  // Padding and the like may have no row of weights: a text that holds one is refused. A word without one means that
-  // the vocabulary is another model's.
+  // Padding tokens and the like may have no row of weights; a text that contains one is refused. A word without a row
+  // means that the vocabulary belongs to another model.
   for (int id = vocab; id < tokenizer->vocab_size(); ++id) {
     if (tokenizer->piece(id).empty() || tokenizer->is_added(id)) continue;
     return fail(Error::damaged, fmt::format("{} tokens, the model has logits for {}", tokenizer->vocab_size(), vocab),
@@ -43,7 +43,7 @@ WeightsMode choose_mode(WeightsMode asked, const TensorDir& dir, size_t bytes, c
   return scattered ? WeightsMode::streamed : WeightsMode::mapped;
 }
 
-// Elements of the matrices of all layers that a token is multiplied with.
+// Number of matrix elements, over all layers, that one token is multiplied with; only experts in use count.
 int64_t layer_weights(const Family& family, const ModelConfig& config) {
   int64_t total = 0, of_experts = 0;
   for (const auto& layer : family.tensor_table(config).layers)
@@ -111,8 +111,8 @@ Result<void> Model::Impl::take(size_t bytes, const std::string& owner, const std
   return {};
 }
 
-// A GGUF file says itself whether it names the token that ends a turn. A folder has one list for all of them: two or
-// more are the whole list, one is the end of a text.
+// Adds the tokenizer's end-of-turn tokens to those that end a text. A GGUF file names its end-of-turn token by itself.
+// A folder has one list of end tokens: with two or more it is complete, a single one is only the end of text.
 void Model::Impl::add_turn_ends(bool inside_gguf) {
   if (!inside_gguf && info.eos.size() > 1) return;
   for (const int id : tokenizer->end_of_turn()) {
@@ -181,7 +181,7 @@ Result<std::shared_ptr<const Model>> Model::open(const std::string& name_or_path
   return std::make_shared<const Model>(std::move(model));
 }
 
-// What is whole in memory has its bytes promised before they are read.
+// Weights that are whole in memory (resident or mapped) are reserved before they are read.
 Result<void> Model::Impl::load_weights(const Family& family, const ModelConfig& config,
                                        std::shared_ptr<const TensorDir> dir, const ModelOptions& options) {
   const size_t whole = tensor_bytes(*dir);
@@ -199,8 +199,8 @@ Result<void> Model::Impl::load_weights(const Family& family, const ModelConfig& 
   return {};
 }
 
-// Weights in memory are what they are. Others are the files', which may change at any time: it holds for one state of
-// them, and another state must turn out to be the same weights.
+// Resident weights cannot change. Other weights stay in files, which may change at any time: the fingerprint holds for
+// one state of them, and in another state the weights must turn out to be the same.
 Result<std::string> Model::fingerprint() const {
   const MutexLock lock(impl_->mutex);
   return impl_->find_fingerprint();
@@ -214,7 +214,7 @@ Result<std::string> Model::Impl::find_fingerprint() const {
   if (known && now == stamps) return fingerprint;
   const bool as_opened = now == stamps_opened(tensors);
   const auto changed = fail(Error::damaged, "the model's files were changed while they are in use", info.path,
-                            "start again; to change files in use, put new ones in their place");
+                            "open the model again; replace files in use by new files, and do not edit them");
   if (!in_memory && !known && !as_opened) return changed;
   const FingerprintKey key = fingerprint_key(tensors, network->config().canonical());
   std::optional<std::string> found = as_opened ? remembered_fingerprint(key) : std::nullopt;

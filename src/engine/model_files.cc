@@ -1,4 +1,4 @@
-// Telling formats apart by what the path is, and finding what lies beside it.
+// Recognising a model's format from its path, and finding the files beside it.
 #include "engine/model_files.h"
 
 #include <array>
@@ -58,7 +58,7 @@ Result<ModelFiles> read_gguf(const fs::path& path) {
                     .ignored = std::move(model.ignored)};
 }
 
-// llama2.c keeps its tokenizer in a file of its own: tokenizer.bin, or tokN.bin for a vocabulary of N.
+// llama2.c has its tokenizer in a separate file: tokenizer.bin, or tokN.bin for a vocabulary of N.
 Result<ModelFiles> read_llama2c(const fs::path& path) {
   KVASIR_TRY(auto file, open_llama2c(path));
   ModelFiles files;
@@ -97,8 +97,8 @@ Result<ModelConfig> read_config(const Family& family, const ModelFiles& files) {
   return config;
 }
 
-// Keys that are absent from generation_config.json are off, as in the format's own defaults; without the file, and
-// where a GGUF file leaves one out, Kvasir's defaults hold.
+// Keys that generation_config.json lacks are off, as in the format's own defaults. Kvasir's defaults apply if there is
+// no such file, and to keys that a GGUF file lacks.
 Result<SamplingParams> read_sampling(const ConfigView& view) {
   KVASIR_TRY(const bool gguf, view.get_bool_or(kGgufSampling, false));
   SamplingParams p;
@@ -109,7 +109,7 @@ Result<SamplingParams> read_sampling(const ConfigView& view) {
   KVASIR_TRY(p.top_p, view.get_number_or("top_p", p.top_p, 0.0, 1.0));
   KVASIR_TRY(p.min_p, view.get_number_or("min_p", p.min_p, 0.0, 1.0));
   KVASIR_TRY(p.repeat_penalty, view.get_number_or("repetition_penalty", p.repeat_penalty, 0.01, 100.0));
-  // As transformers does it: over the whole text, the prompt's tokens too.
+  // As in transformers: over the whole text, the prompt included.
   KVASIR_TRY(const int64_t last_n, view.get_int_or(kGgufLastN, gguf ? p.repeat_last_n : -1, -1, 1 << 24));
   p.top_k = static_cast<int>(top_k);
   p.repeat_last_n = static_cast<int>(last_n);
@@ -160,7 +160,7 @@ Result<std::shared_ptr<const Tokenizer>> open_tokenizer_file(const fs::path& pat
   const fs::path extension = path.extension();
   if (is_gguf(path) || extension == ".gguf") return open_gguf_tokenizer(path);
   if (extension == ".json") return Tokenizer::from_json(path);
-  // Mistral's are called tokenizer.model.v3 and the like.
+  // Mistral's files are named tokenizer.model.v3 and the like.
   if (path.filename().string().find(".model") != std::string::npos) return Tokenizer::from_sentencepiece(path);
   if (extension != ".bin")
     return fail(Error::unsupported, "not a tokenizer that Kvasir can read", path.string(),

@@ -1,5 +1,5 @@
-// Which files belong to a model and in what format they are: all of them end as a Hugging Face configuration and
-// tensors under Hugging Face's names. Nothing is loaded here; model.h does that.
+// Which files belong to a model, and in what format. Every format becomes a Hugging Face configuration and tensors with
+// Hugging Face names. Weights are not loaded here, but by Model::open().
 #pragma once
 
 #include <filesystem>
@@ -20,12 +20,12 @@ namespace kvasir {
 
 struct ModelFiles {
   std::string format;                     ///< "safetensors", "GGUF v3", "llama2.c"
-  ConfigView config;                      ///< of the language model
+  ConfigView config;                      ///< the language model's
   std::optional<ConfigView> config_file;  ///< the whole config.json; absent in formats that have none
   std::optional<ConfigView> generation;   ///< generation_config.json, or the sampling that a GGUF file recommends
   TensorDir tensors;
   std::filesystem::path tokenizer;  ///< for open_tokenizer_file(); empty: none found
-  std::vector<Ignored> ignored;     ///< what reading the format found and does not use
+  std::vector<Ignored> ignored;     ///< found while reading the format, not used
 };
 
 /// A model as its files describe it.
@@ -33,26 +33,27 @@ struct ModelDescription {
   const Family* family = nullptr;
   ModelConfig config;
   SamplingParams sampling;
-  std::vector<Ignored> ignored;  ///< the tokenizer's not included
+  std::vector<Ignored> ignored;  ///< without the tokenizer's
 };
 
-/// A Hugging Face folder, a GGUF file whatever its name, or a llama2.c .bin.
+/// `path`: a Hugging Face folder, a GGUF file of any name, or a llama2.c .bin.
 Result<ModelFiles> read_model_files(const std::filesystem::path& path);
 
-/// The family, the numbers, the sampling. The end-of-text ids of generation_config.json win. Errors: a family, a number
-/// or a key that is not supported; a tensor that is missing, has another shape, or that the family does not use.
+/// Reads the family, the configuration and the sampling defaults. End-of-text ids of generation_config.json take
+/// precedence. Errors: a family, a number or a key that is not supported; a tensor that is missing, has another shape,
+/// or is not used by the family.
 Result<ModelDescription> describe_model(const ModelFiles& files, const std::string& where);
-/// The same from a config.json alone.
+/// describe_model() for a config.json alone.
 Result<ModelDescription> describe_config(const ConfigView& file);
 
-/// The folder itself, where it holds a tokenizer; else empty.
+/// `folder` itself if it contains a tokenizer, otherwise empty.
 std::filesystem::path tokenizer_in(const std::filesystem::path& folder);
 
-/// The file with the vocabulary, of what open_tokenizer_file() takes.
+/// The file with the vocabulary, for a path that open_tokenizer_file() takes.
 std::filesystem::path vocabulary_file(const std::filesystem::path& path);
 
-/// By what it is: a folder, with all that its files say together, or one file read alone: GGUF, .json, .model or .bin.
-/// A .bin does not know its number of tokens: `vocab` is the model's.
+/// Opens a tokenizer: a folder, all of whose files count, or a single file: GGUF, .json, .model or .bin. `vocab`: the
+/// model's number of tokens, which a .bin lacks.
 Result<std::shared_ptr<const Tokenizer>> open_tokenizer_file(const std::filesystem::path& path,
                                                              std::optional<int> vocab);
 

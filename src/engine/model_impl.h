@@ -1,4 +1,4 @@
-// The inside of a Model.
+// The internals of a Model.
 #pragma once
 
 #include <memory>
@@ -18,7 +18,7 @@ struct Model::Impl {
   explicit Impl(const ModelOptions& options) : memory(options.ram, options.kv_ram) {}
 
   mutable SharedMemory memory;
-  std::vector<BudgetSharePtr> shares;  // before the network: what was promised goes after it
+  std::vector<BudgetSharePtr> shares;  // declared before the network: the reservation ends after the memory is freed
   std::unique_ptr<Network> network;
   std::shared_ptr<const Tokenizer> tokenizer;
   SamplingParams sampling;
@@ -26,9 +26,9 @@ struct Model::Impl {
   std::vector<std::string> files;
   mutable Mutex mutex;
   mutable std::string fingerprint KVASIR_GUARDED_BY(mutex);
-  mutable std::string stamps KVASIR_GUARDED_BY(mutex);  // the state of the files that it is known to be of
+  mutable std::string stamps KVASIR_GUARDED_BY(mutex);  // state of the files for which `fingerprint` is known
 
-  /// Takes from the budget for as long as the model lives.
+  /// Reserves bytes in the budget for as long as the model lives.
   Result<void> take(size_t bytes, const std::string& owner, const std::string& hint);
   Result<void> open_tokenizer(const std::string& file, bool inside_gguf);
   void add_turn_ends(bool inside_gguf);

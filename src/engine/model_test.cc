@@ -1,4 +1,4 @@
-// Opening models: what is found, what is refused and by which words, the fingerprint and where it is remembered.
+// Opening models: what is found, what is refused and with which text, the fingerprint and where it is stored.
 #include <kvasir/model.h>
 #include <xxhash.h>
 
@@ -169,7 +169,7 @@ std::string fingerprint(const fs::path& folder, const std::string& weights) {
 TEST(Fingerprint, TheSameForTheSameWeightsHoweverTheyLie) {
   for (const tiny::Model& model : {tiny::llama(codec_bf16()), tiny::gpt2()}) {
     const TempFolder folder;
-    const ScopedEnv remembered("XDG_CACHE_HOME", "/proc/nowhere");  // nothing is remembered
+    const ScopedEnv remembered("XDG_CACHE_HOME", "/proc/nowhere");  // nothing is stored
     model.write(folder / "one");
     model.write_sharded(folder / "many");
     const std::string expected = fingerprint(folder / "one", "resident");
@@ -216,7 +216,7 @@ TEST(Fingerprint, IsRememberedUntilTheFileChanges) {
   std::string text = tiny::slurp(stored[0]);
   ASSERT_NE(text.find(expected), std::string::npos);
   const std::string other(32, 'a');
-  // As of a later day: what was computed right after the file was written is not believed.
+  // Dated far in the future: a value computed right after the file was written is not trusted.
   text = text.substr(0, text.find('\n') + 1) + other + "\n9000000000000000000\n";
   tiny::put(stored[0], text += fmt::format("{:016x}\n", XXH3_64bits(text.data(), text.size())));
   EXPECT_EQ(fingerprint(folder / "model", "resident"), other) << "taken from the file, whatever the mode";

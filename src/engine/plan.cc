@@ -1,4 +1,4 @@
-// Arithmetic of memory, from a config alone.
+// plan(): the memory that a run would take, from a config alone or from an opened model.
 #include <kvasir/plan.h>
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 #include "base/ranges.h"
 #include "base/system.h"
 #include "cache/kv_type.h"
-#include "engine/memory_plan.h"
+#include "engine/budget_fit.h"
 #include "engine/model_files.h"
 #include "engine/model_impl.h"
 #include "engine/session_shape.h"
@@ -22,13 +22,13 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// What the plan needs to know of a model, opened or not.
+// The facts about a model that plan() needs, opened or not.
 struct Subject {
   std::string name;
   const Family* family = nullptr;
   ModelConfig config;
-  size_t weights_bytes = 0, unread_bytes = 0;  // unread: looked up by row, not read whole
-  size_t expert_bytes = 0;                     // of all experts that tokens choose from
+  size_t weights_bytes = 0, unread_bytes = 0;  // unread: rows are looked up, not all read
+  size_t expert_bytes = 0;                     // all experts from which tokens choose
   size_t largest_layer_bytes = 0;
   size_t tokenizer_bytes = 0;
   std::vector<std::string> files;
@@ -43,7 +43,7 @@ size_t elements(const TensorSpec& spec) {
   return n;
 }
 
-// Weight bytes of a config without weights: every tensor at one type; a tied head is the embedding again.
+// Weight bytes of a config without weights: every tensor in one type. A tied head is the embedding, counted once.
 void count_weights(const Codec& type, Subject* s) {
   const TensorTable table = s->family->tensor_table(s->config);
   size_t n = 0, embed = 0, largest = 0, experts = 0;
@@ -65,7 +65,7 @@ void count_weights(const Codec& type, Subject* s) {
   s->expert_bytes = type.row_bytes(static_cast<int64_t>(experts));
 }
 
-// The same of tensors that are there, each in its own type.
+// Bytes of the experts' tensors, each in its stored type.
 size_t stored_expert_bytes(const Network& network) {
   size_t bytes = 0;
   for (const auto& layer : network.family().tensor_table(network.config()).layers)
@@ -77,7 +77,7 @@ size_t stored_expert_bytes(const Network& network) {
   return bytes;
 }
 
-// Weights that a token reads: those of the experts that it uses, and all that are none.
+// Bytes of weights that one token reads: all except unread rows and the experts that it does not use.
 size_t active_bytes(const Subject& s) {
   const ExpertConfig& e = s.config.experts;
   const size_t idle =
@@ -145,7 +145,7 @@ WeightChoice choice_of(WeightsMode mode, const Subject& s, const LayoutInfo& lay
 
 int threads_of(const PlanRequest& request) { return request.threads == 0 ? default_threads() : request.threads; }
 
-// What a run under this budget does, by the run's own arithmetic (memory_plan.h).
+// Predicts a run under this budget with the run's own arithmetic (budget_fit.h).
 void plan_ram(const PlanRequest& request, const Subject& s, const LayoutInfo& layout, const CacheShape& shape,
               PlanReport* r) {
   r->tokenizer_bytes = s.tokenizer_bytes;
@@ -170,7 +170,7 @@ void plan_ram(const PlanRequest& request, const Subject& s, const LayoutInfo& la
   }
 }
 
-// KV that a token after `positions` others reads.
+// Bytes of K and V that a token reads after `positions` others.
 size_t history_bytes(const CacheShape& shape, int positions) {
   size_t bytes = 0;
   for (int layer = 0; layer < shape.layers; ++layer) {
@@ -180,11 +180,11 @@ size_t history_bytes(const CacheShape& shape, int positions) {
   return bytes;
 }
 
-// Bytes of a sequence that are whole positions of all layers, or what they are instead.
+// Explains a sequence's bytes as whole positions of all layers, or as whole pages if they are not.
 std::string explain_sequence(const PlanReport& r, const LayoutInfo& layout, const CacheShape& shape) {
   const size_t a_token = r.kv_bytes_per_token;
   if (a_token == 0 || r.kv_bytes % a_token != 0 ||
-      r.kv_bytes / a_token < static_cast<size_t>(layout.keeps ? r.chat : 0))
+      r.kv_bytes / a_token < static_cast<size_t>(layout.recomputes ? 0 : r.chat))
     return fmt::format("a sequence of {} = {} B ({}: whole pages of K and of V in {} layers, window {})", r.chat,
                        r.kv_bytes, r.layout, shape.layers, shape.window_policy());
   return fmt::format("a sequence of {} = {} positions ({}) x {} B = {} B", r.chat, r.kv_bytes / a_token, r.layout,
@@ -241,7 +241,7 @@ Result<PlanReport> plan(const PlanRequest& request) {
   r.experts_used = s.config.experts.used;
   r.read_bytes_per_token = r.active_weights_bytes + history_bytes(shape, r.chat);
   r.explanation = explain(r, *layout, shape);
-  // A pool gives blocks as they are needed; any other layout is promised all that its context may take.
+  // A pooled layout reserves blocks as they are needed; any other reserves all that its context may take.
   const size_t promised = layout->pooled ? r.kv_bytes : layout->peak_bytes(shape, shape.max_ctx);
   if (request.kv_ram > 0 && promised > 0) r.users_that_fit = static_cast<int64_t>(request.kv_ram / promised);
   if (request.ram > 0) plan_ram(request, s, *layout, shape, &r);

@@ -1,5 +1,5 @@
-// A model whose experts are MXFP4 with scales apart, as its folder is published: one model whatever the weights' mode
-// and the files' number; and what is refused of such a folder.
+// A model whose experts are MXFP4 with separate scales, as published: the same model in every weights mode and for any
+// number of files; and which faults of such a folder are refused.
 #include <nlohmann/json.hpp>
 
 #include <kvasir/plan.h>
@@ -68,7 +68,7 @@ class PlanesModel : public testing::Test {
     tensors_[name + "_scales"] = {"U8", {kExperts, rows, cols / 32}, std::move(scales)};
   }
 
-  // A file of the tensors that `take` chooses.
+  // Writes a file with the tensors that `take` chooses.
   template <class F>
   void write_file(const std::string& file, F take) const {
     Json header = Json::object();
@@ -87,7 +87,7 @@ class PlanesModel : public testing::Test {
     write_file("model.safetensors", [](const std::string&) { return true; });
     return folder_.path().string();
   }
-  // Scales in another file than their blocks.
+  // Writes the scales to another file than their blocks.
   std::string write_apart() const {
     const auto other = [](const std::string& name) { return name.ends_with("_scales"); };
     tiny::fs::remove(folder_ / "model.safetensors");
@@ -141,7 +141,7 @@ TEST_F(PlanesModel, IsOneModelWhateverTheModeAndTheFiles) {
   }
 }
 
-// The memory that plan predicts is right for a layer that is put together.
+// plan() predicts the right memory for layers that are assembled while loading.
 TEST_F(PlanesModel, ItsBytesArePlanned) {
   size_t stored = 0;
   for (const auto& [name, tensor] : tensors_) stored += tensor.bytes.size();

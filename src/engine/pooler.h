@@ -1,5 +1,5 @@
-// An embedding as passes compute it: sums of final-norm states, in the order of positions, so that the cut into passes
-// changes no bit.
+// An embedding, computed over passes: sums of final-norm states in the order of positions, so that the division into
+// passes changes no bit.
 #pragma once
 
 #include <span>
@@ -11,14 +11,14 @@ namespace kvasir {
 
 class Pooler {
  public:
-  /// `hidden`: floats of a state. Requires: the text is not empty.
+  /// `hidden`: floats in a state. Requires: the text is not empty.
   Pooler(Pooling pooling, std::vector<int> text, size_t hidden)
       : pooling_(pooling), text_(std::move(text)), sum_(hidden) {}
 
-  /// The next tokens of the text for a session, at most `most`. One whose states were lost is fed the text again, up to
-  /// the state that comes next. The feed lives until the next call.
+  /// The next tokens to feed, at most `most`. A session that lost its positions is fed the text again, up to the next
+  /// state needed. The feed is valid until the next call.
   Feed next(Session& session, int most);
-  /// The states of what next() asked for: none, or all of its tokens.
+  /// Takes the states of the feed of next(): none, or those of all its tokens.
   void take(std::span<const float> hidden);
   bool done() const { return pooled_ == text_.size(); }
   std::span<const int> text() const { return text_; }
@@ -29,7 +29,7 @@ class Pooler {
   Pooling pooling_;
   std::vector<int> text_;
   std::vector<double> sum_;
-  size_t pooled_ = 0;  // states
+  size_t pooled_ = 0;  // number of states pooled
 };
 
 }  // namespace kvasir

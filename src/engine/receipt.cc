@@ -1,4 +1,4 @@
-// The receipt: what a generation computed, in 128 bits.
+// The receipt: a 128-bit hash chain over what a generation computed.
 #include <xxhash.h>
 
 #include <fmt/format.h>
@@ -9,7 +9,7 @@
 namespace kvasir {
 namespace {
 
-// The next link of the chain: the hash of some bytes with the state before as part of them.
+// The next link of the chain: a hash over the previous state and the hash of `bytes`.
 XXH128_hash_t link(XXH128_hash_t before, std::span<const std::byte> bytes) {
   const XXH128_hash_t content = XXH3_128bits(bytes.data(), bytes.size());
   const uint64_t both[4] = {before.low64, before.high64, content.low64, content.high64};

@@ -1,4 +1,4 @@
-// The receipt: what it depends on, and what it must not depend on.
+// The receipt: what it depends on, and what it does not depend on.
 #include <bit>
 #include <set>
 
@@ -71,7 +71,7 @@ TEST(Receipt, DoesNotDependOnTheLayoutOrTheEngine) {
   EXPECT_EQ(told.receipt(opened.engine()), expected);
 }
 
-// The whole chain by hand from prefill and decode equals what generate() reports, whatever computed it.
+// The chain built by hand from prefill and decode equals what generate() reports, for any layout and engine.
 TEST(Receipt, OfAGenerationIsTheChainOfItsLogits) {
   const std::vector<int> prompt = tiny::ids(70);
   std::set<std::string> receipts;
@@ -96,7 +96,7 @@ TEST(Receipt, OfAGenerationIsTheChainOfItsLogits) {
   EXPECT_EQ(receipts.size(), 1u);
 }
 
-// Typed at once or as a continuation, the same tokens have the same receipt.
+// The same tokens have the same receipt, as one prompt or as a continuation.
 TEST(Receipt, ReuseDoesNotChangeIt) {
   Opened opened(tiny::gpt2());
   const std::vector<int> all = tiny::ids(20), head(all.begin(), all.begin() + 13), tail(all.begin() + 13, all.end());

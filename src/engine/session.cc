@@ -1,11 +1,11 @@
-// Sessions: what is promised to one, and how its tokens and its cache stay together.
+// Sessions: the memory reserved for one, and how its tokens and its cache stay consistent.
 #include <algorithm>
 
 #include <fmt/format.h>
 
-#include "arch/footprint.h"
+#include "arch/activation_memory.h"
 #include "cache/kv_type.h"
-#include "engine/memory_plan.h"
+#include "engine/budget_fit.h"
 #include "engine/model_impl.h"
 #include "engine/session_impl.h"
 
@@ -18,7 +18,7 @@ Session::~Session() = default;
 
 // ---- memory -------------------------------------------------------------------------------------------------------
 
-// KV that comes from a pool is promised block by block, as it is taken.
+// A pooled layout reserves nothing here: each block is reserved when it is taken.
 Result<void> Session::Impl::promise(const LayoutInfo& layout, const CacheShape& shape) {
   const Network& net = *model->impl().network;
   SharedMemory& memory = model->impl().memory;
@@ -72,7 +72,7 @@ void Session::release() {
   Impl& s = *impl_;
   (void)s.cache->truncate(0);
   s.lease.reset();
-  if (!s.cache->info().pooled) return;  // others keep what they were promised, and go on with it
+  if (!s.cache->info().pooled) return;  // other layouts keep their reservation and continue with it
   s.reached = 0;
   s.share.reset();
   s.kv_share.reset();
@@ -83,7 +83,7 @@ void Session::release() {
 std::span<const int> Session::tokens() const { return impl_->tokens; }
 int Session::pos() const { return impl_->pos(); }
 int Session::computed() const { return impl_->cache->coverage(); }
-bool Session::recomputes() const { return !impl_->cache->info().keeps; }
+bool Session::recomputes() const { return impl_->cache->info().recomputes; }
 int Session::ctx() const { return impl_->ctx; }
 
 Result<void> Session::append(std::span<const int> tokens) {
@@ -116,7 +116,7 @@ void Session::Impl::roll_back(int length) {
 }
 
 int Session::can_take_back() const {
-  return impl_->cache->info().forgets ? impl_->cache->shape().lookahead : impl_->pos();
+  return impl_->cache->info().drops_old ? impl_->cache->shape().lookahead : impl_->pos();
 }
 
 void Session::clear() {
@@ -130,7 +130,7 @@ bool Session::Impl::adopt(const std::shared_ptr<const Layout>& prefix, std::span
   if (!cache->adopt(*prefix, static_cast<int>(text.size()))) return false;
   tokens.assign(text.begin(), text.end());
   reached = std::max(reached, pos());
-  if (!cache->info().pooled) lease = prefix;  // shared blocks live as long as somebody holds them
+  if (!cache->info().pooled) lease = prefix;  // shared blocks live as long as anyone holds them
   cache->end_step();
   return true;
 }

@@ -1,4 +1,4 @@
-// Sessions in files: what a snapshot must agree with before it becomes one.
+// Sessions in files: save, load, and the checks of a snapshot against the session that loads it.
 #include <algorithm>
 
 #include <fmt/format.h>

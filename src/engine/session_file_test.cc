@@ -1,4 +1,4 @@
-// Sessions saved and loaded: in any layout the same bits; what is refused leaves the session as it was.
+// Sessions saved and loaded: the same bits in any layout; a refused load leaves the session unchanged.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -70,7 +70,7 @@ TEST(SessionFile, IsNotComputedAgain) {
   EXPECT_EQ(got->receipt, want->receipt);
 }
 
-// Once with a session that is empty, once with one that holds something.
+// Once with an empty session, once with one that holds tokens.
 TEST(SessionFile, WhatIsRefusedLeavesTheSessionAsItWas) {
   Opened opened(tiny::llama());
   const std::string path = (opened.folder() / "s.kv").string();
@@ -153,7 +153,7 @@ TEST(SessionFile, TakesNoMoreThanTheBudgetHas) {
   EXPECT_TRUE(loaded.load(path));
 }
 
-// Saves two texts in turn until it is killed, the second first, and writes a byte before the first save and after each.
+// Saves two sessions in turn until killed, and writes a byte before each save.
 [[noreturn]] void save_in_turn(const Session& one, const Session& other, const std::string& path, int told) {
   char byte = 0;
   for (bool second = true;; second = !second) {
@@ -162,8 +162,8 @@ TEST(SessionFile, TakesNoMoreThanTheBudgetHas) {
   }
 }
 
-// A process that saves two texts in turn is killed after none, one or two saves and a part of the next: the file is one
-// of them, whole.
+// A process that saves two sessions in turn is killed after zero, one or two saves and a part of the next: the file
+// then holds one of them, whole.
 TEST(SlowSessionFile, AKilledSaveLeavesTheOldFileOrTheNew) {
   Opened opened(tiny::llama());
   const std::string path = (opened.folder() / "s.kv").string();

@@ -1,4 +1,4 @@
-// Checking what a session was asked to hold.
+// Checks of a session's context, window and KV types.
 #include "engine/session_shape.h"
 
 #include <algorithm>
@@ -20,22 +20,22 @@ Result<int> choose_ctx(int asked, const ModelConfig& config, bool windowed) {
               "SessionOptions::ctx", fmt::format("SessionOptions::ctx = {}", most));
 }
 
-// A window that is not the model's own.
+// Applies the window that the options ask for. Errors: this model cannot have it.
 Result<void> set_window(const ModelConfig& c, const SessionOptions& options, CacheShape* shape) {
   const int window = options.window, sinks = options.sinks.value_or(window != 0 ? kDefaultSinks : 0);
   if (window == 0 && sinks == 0) return {};
   if (c.ropes.empty())
     return fail(
         Error::unsupported,
-        "positions are learned: a token after the last of them has none, and what is dropped cannot be closed up",
+        "this model's positions are learned: there are none past its last, and kept tokens cannot move to others",
         "SessionOptions::window", "GenerateOptions::on_full = recompute, or a model with RoPE");
   if (c.norm_after_rope && sinks > 0)
-    return fail(Error::unsupported, "keys are normed after their rotation, so that those of sinks cannot be moved",
+    return fail(Error::unsupported, "keys are normalised after RoPE, so the keys of sinks cannot be rotated again",
                 "SessionOptions::sinks", "SessionOptions::sinks = 0");
   if (!shape->windows.empty())
     return fail(Error::bad_argument, fmt::format("this model has a window of its own: {}", shape->window_policy()),
                 "SessionOptions::window",
-                "SessionOptions::layout = windowed, which holds what that needs and changes nothing");
+                "SessionOptions::layout = windowed, which keeps only what that window sees; results are the same");
   if (window == 0)
     return fail(Error::bad_argument, fmt::format("{} sinks without a window", sinks), "SessionOptions::sinks",
                 "SessionOptions::window too");
@@ -46,26 +46,26 @@ Result<void> set_window(const ModelConfig& c, const SessionOptions& options, Cac
     return fail(Error::bad_argument, fmt::format("{} sinks", sinks), "SessionOptions::sinks",
                 fmt::format("0..{}", kTilePositions));
   if (int64_t{window} + sinks > c.max_ctx)
-    return fail(Error::bad_argument,
-                fmt::format("a window of {} and {} sinks are further apart than the {} positions of this model", window,
-                            sinks, c.max_ctx),
-                "SessionOptions::window", fmt::format("SessionOptions::window = {}", c.max_ctx - sinks));
+    return fail(
+        Error::bad_argument,
+        fmt::format("a window of {} and {} sinks exceed the {} positions of this model", window, sinks, c.max_ctx),
+        "SessionOptions::window", fmt::format("SessionOptions::window = {}", c.max_ctx - sinks));
   shape->windows.assign(static_cast<size_t>(c.layers), window);
   shape->sinks = sinks;
   return {};
 }
 
-// A window that fills the context.
+// Turns SessionOptions::slide into a window that fills the context.
 Result<SessionOptions> sliding(const ModelConfig& config, SessionOptions options, const LayoutInfo& layout) {
-  if (!layout.forgets)
+  if (!layout.drops_old)
     return fail(Error::bad_argument,
                 fmt::format("layout {} holds every position, and a sequence that slides has no end", layout.name),
                 "SessionOptions::layout", "SessionOptions::layout = windowed");
   if (options.window != 0 && options.ctx != 0)
-    return fail(
-        Error::bad_argument,
-        fmt::format("a window of {} slides by itself, so {} positions mean nothing", options.window, options.ctx),
-        "SessionOptions::ctx", "SessionOptions::window or SessionOptions::ctx, not both");
+    return fail(Error::bad_argument,
+                fmt::format("a window of {} slides by itself, so a context of {} positions has no meaning",
+                            options.window, options.ctx),
+                "SessionOptions::ctx", "SessionOptions::window or SessionOptions::ctx, not both");
   if (options.window == 0) {
     KVASIR_TRY(const int ctx, choose_ctx(options.ctx, config, false));
     options.sinks = options.sinks.value_or(std::min(kDefaultSinks, ctx - 1));

@@ -1,5 +1,5 @@
-// Sessions and steps: what a session remembers gives the same bits as typing everything anew, whatever was cut,
-// chunked, batched or taken back in between.
+// Sessions and steps: continuing a session gives the same bits as feeding everything anew, however it was chunked,
+// batched or truncated in between.
 #include <numeric>
 
 #include "tests/support/engines.h"
@@ -141,7 +141,7 @@ TEST(Session, AFailingStepChangesNoSession) {
     ASSERT_TRUE(engine_test::prefill(opened.engine(), a, typed, &out));
     ASSERT_TRUE(engine_test::prefill(opened.engine(), b, typed, &out));
     std::vector<int> late = tiny::ids(9, 3);
-    late.back() = 77;  // found in the last of its chunks, after the others have run
+    late.back() = 77;  // found in the last chunk, after the others have run
     const auto refused = [&](std::vector<Feed> feeds, auto matcher) {
       EXPECT_THAT(message_of(engine_test::step(opened.engine(), feeds, &out)), matcher);
       EXPECT_EQ(a.pos(), 8);
@@ -150,7 +150,7 @@ TEST(Session, AFailingStepChangesNoSession) {
     refused({{.session = &a, .tokens = late}, {.session = &b, .tokens = more}}, HasSubstr("77"));
     refused({{.session = &a, .tokens = more}, {.session = &b, .tokens = many}},
             AllOf(HasSubstr("17"), HasSubstr("12")));
-    if (!b.recomputes())  // which has something to compute always
+    if (!b.recomputes())  // a layout that recomputes always has something to compute
       refused({{.session = &a, .tokens = more}, {.session = &b, .tokens = {}}}, HasSubstr("no tokens"));
     refused({{.session = &a, .tokens = more}, {.session = &a, .tokens = more}}, HasSubstr("twice"));
     Session* const two[] = {&a, &b};

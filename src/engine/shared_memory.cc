@@ -1,4 +1,4 @@
-// Who shares what.
+// Creating what the sessions of a model share.
 #include "engine/shared_memory.h"
 
 namespace kvasir {

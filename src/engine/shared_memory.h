@@ -1,4 +1,4 @@
-// The memory that all sessions of a model share: budgets, the pool of blocks, the prefixes that engines keep.
+// The memory that all sessions of a model share: budgets, the pool of blocks, the tree of stored prefixes.
 #pragma once
 
 #include <memory>
@@ -11,13 +11,14 @@ namespace kvasir {
 
 class SharedMemory {
  public:
-  /// Bytes of ModelOptions::ram and kv_ram; 0: no limit.
+  /// `ram`, `kv_ram`: bytes, as in ModelOptions; 0: no limit.
   SharedMemory(size_t ram, size_t kv_ram);
 
   Budget& budget() const { return *budget_; }
   Budget& kv_budget() const { return *kv_budget_; }
   const std::shared_ptr<BlockPool>& pool() const { return pool_; }
-  /// The prefixes of all engines that keep some, for as long as one of them lives. The first of them sets the limit.
+  /// The prefix tree, shared by all engines that store prefixes and alive as long as one of them is. The first engine
+  /// sets its limit in bytes.
   std::shared_ptr<PrefixTree> prefixes(size_t bytes);
 
  private:

@@ -1,4 +1,4 @@
-// Sequences that share passes, blocks or guesses: each gives what it gives alone.
+// Sequences that share passes, blocks or draft tokens: each gives what it gives alone.
 #include <numeric>
 #include <random>
 
@@ -74,7 +74,7 @@ TEST(Fork, IsRefusedWhereTheBudgetHasNoRoom) {
 
 // ---- samples ----------------------------------------------------------------------------------------------------
 
-// One token at a time, without generate().
+// Decodes one token at a time, without generate().
 std::vector<int> sampled_by_hand(Opened& opened, std::span<const int> prompt, const SamplingParams& params, int n,
                                  int choice) {
   Session s = opened.session();
@@ -124,8 +124,10 @@ TEST(Samples, HoldTheirPromptOnce) {
     ASSERT_TRUE(all) << message_of(all);
     for (const Generation& g : *all) most = std::max(most, g.stats.cache.peak_bytes);
     EXPECT_EQ(most, of_one) << "1,019 positions are 16 blocks too";
-    // While they ran: 15 full blocks of the prompt, and the last one of each; all of them wait now.
-    const size_t held = pool.used_bytes() + pool.waiting_bytes(), generated = 8 * block;  // one of its own for each
+    // Blocks held while they ran: 15 full blocks of the prompt, and a last one of each sequence. All wait in the pool
+    // now.
+    const size_t held = pool.used_bytes() + pool.waiting_bytes(),
+                 generated = 8 * block;  // a last block of each sequence
     EXPECT_EQ(held, (15 + 8) * block);
     EXPECT_LT(static_cast<double>(held), 1.1 * static_cast<double>(of_one) + static_cast<double>(generated));
   }
@@ -195,7 +197,7 @@ TEST(Batch, SaysWhatDoesNotFit) {
   EXPECT_THAT(told[1], AllOf(HasSubstr("200"), HasSubstr("160")));
 }
 
-// ---- texts that begin alike ---------------------------------------------------------------------------------------
+// ---- common prefixes -----------------------------------------------------------------------------------------------
 
 constexpr size_t kPlenty = size_t{64} << 20;
 
@@ -277,16 +279,16 @@ TEST(Reuse, StaysWithinItsBytesAndGivesWay) {
   const PrefixStats stats = opened.engine().prefix_stats();
   EXPECT_EQ(stats.queries, 30);
   EXPECT_GT(stats.evicted_tokens, 20);
-  // One that needs all there is gets it.
+  // A session that needs all of the memory gets it.
   const Generation g = alone(opened, {.layout = "dense", .ctx = 150}, tiny::ids(140, 77), greedy_tokens(2));
   EXPECT_EQ(g.tokens.size(), 2u);
 }
 
-// ---- guesses ----------------------------------------------------------------------------------------------------
+// ---- draft tokens ------------------------------------------------------------------------------------------------
 
 TEST(SlowLookup, ChangesNothingButTheNumberOfPasses) {
   Opened opened(with_ctx(400), {.threads = 2, .prefill_chunk = 24});
-  std::vector<int> prompt;  // that repeats itself
+  std::vector<int> prompt;  // repeats itself
   for (int i = 0; i < 6; ++i) prompt.insert(prompt.end(), {7, 3, 30 + i % 2, 11, 4, 19, 2});
   int accepted = 0, refused = 0;
   for (const std::string& layout : layout_names())

@@ -1,4 +1,4 @@
-// Matching stop strings across token borders.
+// Matching stop strings across token boundaries.
 #include "engine/stop.h"
 
 #include <algorithm>
@@ -9,7 +9,8 @@ namespace kvasir {
 std::string StopMatcher::push(std::string_view text) {
   if (stopped_) return {};
   held_ += text;
-  // The match that is complete first, the longest of those: so the text does not depend on how it was cut.
+  // Takes the match that ends first, and the longest of those, so that the result does not depend on how the text was
+  // split.
   size_t begin = std::string::npos, end = std::string::npos;
   for (const std::string& stop : stops_) {
     const size_t at = stop.empty() ? std::string::npos : held_.find(stop);
@@ -22,7 +23,7 @@ std::string StopMatcher::push(std::string_view text) {
     match_ = held_.substr(begin, end - begin);
     return held_.substr(0, keeps_ ? end : begin);
   }
-  size_t keep = 0;  // the longest tail that begins a stop string
+  size_t keep = 0;  // the longest suffix that begins a stop string
   for (const std::string& stop : stops_)
     for (size_t n = std::min(held_.size(), stop.empty() ? 0 : stop.size() - 1); n > keep; --n)
       if (held_.compare(held_.size() - n, n, stop, 0, n) == 0) keep = n;

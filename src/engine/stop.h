@@ -1,4 +1,4 @@
-// Stop strings over streamed text: what may be shown already, and whether the text has ended.
+// Stop strings over streamed text: which part may be shown already, and whether the text has ended.
 #pragma once
 
 #include <string>
@@ -9,13 +9,13 @@ namespace kvasir {
 
 class StopMatcher {
  public:
-  /// `keeps`: the stop string itself is part of the text.
+  /// `keeps`: the stop string is part of the text.
   explicit StopMatcher(std::vector<std::string> stops, bool keeps = false) : stops_(std::move(stops)), keeps_(keeps) {}
 
-  /// Adds text; returns the part that no stop string can still begin in. After a match it returns what came before its
-  /// end.
+  /// Adds text. Returns the part in which no stop string can begin any more; on a match, the text before it (with
+  /// `keeps`, up to its end).
   std::string push(std::string_view text);
-  /// What was held back, when the text ends without a match.
+  /// Returns the text held back, when the text ends without a match.
   std::string finish();
   bool stopped() const { return stopped_; }
   /// The stop string that ended the text.

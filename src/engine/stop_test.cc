@@ -1,4 +1,4 @@
-// Stop strings: the text does not depend on how it was cut into pieces, and nothing is shown that a match takes back.
+// Stop strings: the result does not depend on how the text is split, and no shown text has to be taken back.
 #include "engine/stop.h"
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 namespace kvasir {
 namespace {
 
-// Character by character: the first moment at which the text ends in a stop string; the longest one counts.
+// The expected text, character by character: it ends where it first ends in a stop string; the longest such one counts.
 std::string expected_text(const std::string& text, const std::vector<std::string>& stops, bool* stopped) {
   for (size_t n = 1; n <= text.size(); ++n) {
     size_t longest = 0;

@@ -1,4 +1,4 @@
-// A model whose weights are read again in every pass: what a failed read leaves behind.
+// A model whose weights are read again in every pass: sessions are unchanged by a failed read.
 #include <fstream>
 #include <sstream>
 
@@ -16,7 +16,7 @@ std::string contents(const tiny::fs::path& path) {
   return text.str();
 }
 
-// The file is cut in the middle of two conversations and mended again.
+// The file is truncated in the middle of two conversations, and restored.
 TEST(StreamedModel, AFailedPassChangesNoSession) {
   ModelOptions streamed;
   streamed.weights = WeightsMode::streamed;
@@ -31,7 +31,7 @@ TEST(StreamedModel, AFailedPassChangesNoSession) {
   tiny::fs::resize_file(file, bytes.size() / 2);
   const std::vector<int> next{3};
   const auto failed = engine_test::prefill(cut.engine(), a, next, &out);
-  EXPECT_THAT(message_of(failed), AllOf(HasSubstr(file.string()), HasSubstr("the file was cut")));
+  EXPECT_THAT(message_of(failed), AllOf(HasSubstr(file.string()), HasSubstr("truncated while in use")));
   EXPECT_THAT(message_of(failed), testing::ContainsRegex("layer [0-9]|vocabulary head"));
   EXPECT_EQ(a.pos(), 9);
   EXPECT_FALSE(engine_test::prefill(cut.engine(), b, next, &out));

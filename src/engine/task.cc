@@ -1,4 +1,4 @@
-// The beginning and the end of a generation.
+// Start and end of a generation.
 #include "engine/task.h"
 
 #include <fmt/format.h>
@@ -40,7 +40,7 @@ Result<Task> Task::begin(Engine& engine, Session& session, std::span<const int> 
   return task;
 }
 
-// Not the first token's time.
+// Its time is not part of the TTFT.
 Result<void> Task::keep(Engine& engine) {
   if (!options->whole_text) return {};
   const double start = now_seconds();
@@ -51,7 +51,7 @@ Result<void> Task::keep(Engine& engine) {
 
 Generation Task::finish(Engine& engine) {
   Generation g = generator.result();
-  if (options->whole_text) (void)engine.keep(*session);  // all that can fail has been done before
+  if (options->whole_text) (void)engine.keep(*session);  // whatever can fail has been done before
   g.prompt_tokens = known.prompt_tokens;
   g.cached_tokens = known.cached_tokens;
   g.differs = known.differs;

@@ -1,4 +1,4 @@
-// A generation under way for a caller of generate(): the generator, its session, and what the generator does not know.
+// A running generation of a caller of generate(): the generator, its session, and results that the generator lacks.
 #pragma once
 
 #include <memory>
@@ -12,15 +12,15 @@ struct Task {
   Generator generator;
   Session* session;
   const GenerateOptions* options;
-  Generation known = {};  ///< cached_tokens, differs, waited and the times of reuse and keep
+  Generation known = {};  ///< fields filled: cached_tokens, differs, waited, reuse_ms, keep_ms
   std::unique_ptr<Session> own = nullptr;
 
-  /// Reuses what there is of a whole text. Requires: session and options outlive this. Errors: those of
-  /// Generator::create() and check_prompt(); no fingerprint where one is needed.
+  /// Starts a generation; with whole_text, reuses the longest known prefix. Requires: session and options outlive this.
+  /// Errors: those of Generator::create() and check_prompt(); no fingerprint although one is needed.
   static Result<Task> begin(Engine& engine, Session& session, std::span<const int> prompt,
                             const GenerateOptions& options);
 
-  /// Keeps what the session holds for texts to come, where whole_text asks for it. Errors: no fingerprint.
+  /// With whole_text, stores the session's positions as a prefix for later prompts. Errors: no fingerprint.
   Result<void> keep(Engine& engine);
   /// The result, once the generator is done.
   Generation finish(Engine& engine);
@@ -29,8 +29,8 @@ struct Task {
 /// Fills in the statistics of the model, the engine and the process.
 void add_run_stats(const Engine& engine, const GenerateOptions& options, GenStats* stats);
 
-/// Errors: a prompt after `held` tokens that does not fit a context of `ctx`; an id that the model does not know; no
-/// tokens at all.
+/// Errors: a prompt that does not fit a context of `ctx` after `held` tokens; an id that the model does not have; no
+/// tokens.
 Result<void> check_prompt(const Model& model, std::span<const int> prompt, size_t held, int ctx);
 
 }  // namespace kvasir

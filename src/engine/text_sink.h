@@ -1,4 +1,4 @@
-// Generated ids as text: decoded, and cut at the first stop string. Text is handed out once no stop string can begin in
+// Generated ids as text: decoded, and ended by the first stop string. Text is released once no stop string can begin in
 // it any more.
 #pragma once
 
@@ -16,7 +16,7 @@ namespace kvasir {
 
 class TextSink {
  public:
-  /// `context` is the text before: its last tokens decide about a first space and a character that is cut in two.
+  /// `context`: the tokens before. The last of them decide about a first space and complete a split character.
   TextSink(const Model& model, std::span<const int> context, std::vector<std::string> stops, bool keeps_stop)
       : stops_(std::move(stops), keeps_stop) {
     if (model.tokenizer() == nullptr) return;
@@ -27,14 +27,14 @@ class TextSink {
   void push(int id) {
     if (decoder_) add(stops_.push(decoder_->push(id)));
   }
-  /// The sequence ends here: hands out what was held back.
+  /// Ends the sequence: releases the text held back.
   void finish() {
     if (decoder_) add(stops_.push(decoder_->finish()));
     add(stops_.finish());
   }
   bool stopped() const { return stops_.stopped(); }
   const std::string& stop_text() const { return stops_.match(); }
-  /// All of the text so far.
+  /// All text so far.
   const std::string& text() const { return text_; }
   /// The text since the last call.
   std::string news() { return text_.substr(std::exchange(told_, text_.size())); }

@@ -1,4 +1,4 @@
-// The textbook's interface: B sequences of equal length in one KVCache.
+// The textbook's interface: B sequences of equal length in one KVCache, without sessions.
 #include <algorithm>
 
 #include <fmt/format.h>

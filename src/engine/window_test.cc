@@ -1,5 +1,5 @@
-// Sequences that see a window: a model's own evicts exactly, a user's is the same function in every layout, and what is
-// to happen when the context is full.
+// Sequences with a window: a model's own window evicts exactly, a user's window is the same function in every layout;
+// and what happens when the context is full.
 #include <kvasir/plan.h>
 
 #include "cache/layout.h"
@@ -12,7 +12,7 @@ using namespace engine_test;
 
 constexpr int kLong = 700;
 
-// A tiny Llama with `more` in its config.
+// A tiny Llama with `more` appended to its config.
 tiny::Model with(const std::string& more) {
   tiny::Model model = tiny::llama();
   model.edit_config("\"max_position_embeddings\":160", "\"max_position_embeddings\":800" + more);
@@ -23,7 +23,7 @@ tiny::Model mistral(int window) {
   model.edit_config("\"model_type\":\"llama\"", "\"model_type\":\"mistral\"");
   return model;
 }
-// One layer with a window, one that sees all.
+// A layer with a window, and one that sees everything.
 tiny::Model alternating(int window) {
   tiny::Model model = mistral(window);
   model.edit_config("\"sliding_window\"",
@@ -31,7 +31,7 @@ tiny::Model alternating(int window) {
   return model;
 }
 
-// Logits of every token after the prompt, fed one by one.
+// The logits of every token after the prompt, fed one at a time.
 std::vector<float> steps(Opened& opened, const SessionOptions& options, int prompt, int more) {
   Session session = opened.session(options);
   engine_test::Copied out;
@@ -64,7 +64,7 @@ TEST(SlowWindow, OfTheModelIsExactInEveryLayoutAndChunk) {
 }
 
 TEST(Window, OfTheModelForgetsWhatItCannotSee) {
-  // A window of 50 over 2 layers reaches 99 positions back: what was before changes no bit of what comes after.
+  // A window of 50 over 2 layers reaches 99 positions back: earlier tokens change no bit of later logits.
   Opened opened(mistral(50), {.threads = 1});
   std::vector<int> a = tiny::ids(300, 1), b = a;
   for (int i = 0; i < 200; ++i) b[static_cast<size_t>(i)] = (b[static_cast<size_t>(i)] + 1) % 50;
@@ -181,7 +181,7 @@ TEST(Window, AStepThatFailsLeavesASessionThatIsRight) {
   engine_test::Copied out;
   ASSERT_TRUE(engine_test::prefill(opened.engine(), session, tiny::ids(300), &out));
   std::vector<int> bad = tiny::ids(200, 5);
-  bad.back() = 4711;  // its last chunk fails after the others have overwritten the ring
+  bad.back() = 4711;  // its last chunk fails after earlier ones have overwritten the ring
   EXPECT_FALSE(engine_test::prefill(opened.engine(), session, bad, &out));
   EXPECT_EQ(session.pos(), 300);
   const std::vector<int> more = tiny::ids(10, 77);
@@ -255,8 +255,8 @@ TEST(OnFull, RecomputeIsThePrefillOfTheLastHalf) {
     EXPECT_EQ(stopped.stop_reason, StopReason::length);
     const Generation g = generated(opened, {.ctx = 64}, 100, OnFull::recompute);
     ASSERT_EQ(g.tokens.size(), 100u);
-    EXPECT_EQ(g.recomputed, 2);  // 64 - 20 tokens are fed, then 32 stay and 31 more fit beside the one that comes
-    // The first token after it, from a session that was given the half as its prompt.
+    EXPECT_EQ(g.recomputed, 2);  // 64 - 20 tokens are fed; then 32 stay, and 31 more fit beside the next one
+    // The first token after recomputing equals that of a session whose prompt is the half.
     std::vector<int> text = tiny::ids(20);
     text.insert(text.end(), g.tokens.begin(), g.tokens.begin() + 45);
     const std::vector<int> half(text.end() - 33, text.end());

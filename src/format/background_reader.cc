@@ -36,7 +36,7 @@ struct FileBlock {
   }
 };
 
-/// The outcome of a job. Of several failures it keeps the one that comes first in the files, not in time.
+/// The outcome of a job. It keeps the failure that comes first in the files, not in time.
 class ReadOutcome {
  public:
   void note(const FileBlock& block, Result<void> result) {

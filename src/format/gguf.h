@@ -78,8 +78,8 @@ struct GgufFile {
   TensorDir tensors;      ///< of all splits; keeps the mappings that the metadata points into
 };
 
-/// What one file (not its splits) declares. Parsing checks every count, string, type, shape and range against the size
-/// of `bytes` and does not touch the tensors' data. Tensors carry `file` = 0 and are not sorted.
+/// Declarations of one file (not its splits). Parsing checks every count, string, type, shape and range against the
+/// size of `bytes` and does not touch the tensors' data. Tensors carry `file` = 0 and are not sorted.
 struct GgufHeader {
   uint32_t version = 0;
   GgufMetadata metadata;

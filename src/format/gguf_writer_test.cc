@@ -1,5 +1,5 @@
-// Files are written and read back: every kind of entry, every type of tensor, pieces of any size. What cannot be
-// written is refused before any byte is written.
+// Files are written and read back: every kind of entry, every type of tensor, pieces of any size. Entries that
+// cannot be written are refused before any byte is written.
 #include "format/gguf_writer.h"
 
 #include <cstring>

@@ -148,7 +148,7 @@ TEST_P(CutFile, IsAnErrorThatNamesItInTheNextPass) {
   }
   fs::resize_file(path(), find("last")->offset + 3);
   EXPECT_THAT(message_of((*source)->acquire(0, -1, *pool_)),
-              AllOf(HasSubstr(path().string()), HasSubstr("the file was cut")));
+              AllOf(HasSubstr(path().string()), HasSubstr("truncated while in use")));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Appending writes only: a process that is killed leaves a shorter file, never one with a hole.
+// All writes append, so a killed process leaves a shorter file, never one with a hole.
 #include "hub/blob_file.h"
 
 #include <fcntl.h>
@@ -21,7 +21,7 @@ constexpr size_t kReadBytes = size_t{1} << 20;
 
 fs::path incomplete(const fs::path& blobs, const std::string& sum) { return blobs / (sum + ".incomplete"); }
 
-// A rename reaches the disk with its folder; some file systems cannot sync one.
+// A rename is durable once its folder is synced. Errors are ignored, since some file systems cannot sync a folder.
 void sync_folder(const fs::path& folder) {
   const int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) return;
@@ -55,7 +55,7 @@ Result<BlobFile> BlobFile::open(const fs::path& blobs, const std::string& sum, u
   return file;
 }
 
-// A file that is too long is none of ours; a sum over it could not be right.
+// A file longer than bytes_ cannot have the right checksum, so it is truncated to nothing.
 Result<void> BlobFile::read_found() {
   struct stat info {};
   if (::fstat(fd_, &info) != 0) return fail_errno("stat", path_, errno);
@@ -77,12 +77,12 @@ Result<void> BlobFile::read_found() {
 
 Result<void> BlobFile::append(std::string_view bytes) {
   if (bytes.size() > bytes_ - size_)
-    return fail(Error::damaged, fmt::format("more than the announced {} bytes came", bytes_), path_.string());
+    return fail(Error::damaged, fmt::format("received more than the announced {} bytes", bytes_), path_.string());
   while (!bytes.empty()) {
     const ssize_t put = ::write(fd_, bytes.data(), bytes.size());
     if (put < 0 && errno == EINTR) continue;
     if (put < 0)
-      return fail_errno("write", path_, errno, "more room; what has come is kept, and the next pull goes on");
+      return fail_errno("write", path_, errno, "more disk space; what was received is kept, and the next pull resumes");
     const auto done = static_cast<size_t>(put);
     digest_.add(std::as_bytes(std::span(bytes.data(), done)));
     size_ += done;
@@ -95,7 +95,7 @@ Result<void> BlobFile::commit() {
   const fs::path blob = path_.parent_path() / sum_;
   if (const std::string sum = digest_.finish(); sum != sum_) {
     ::unlink(path_.c_str());
-    return fail(Error::damaged, fmt::format("the bytes that came have the sum {}, and not the announced one", sum),
+    return fail(Error::damaged, fmt::format("the received bytes have the checksum {}, not the announced one", sum),
                 blob.string(), "pull again, or another endpoint");
   }
   if (::fsync(fd_) != 0) return fail_errno("flush", path_, errno);

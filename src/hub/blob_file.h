@@ -1,6 +1,5 @@
-// A blob of the cache while it grows: SUM.incomplete, whose bytes are always the first ones of the file, so that its
-// size alone says where to go on, for huggingface_hub too. It gets its name when its sum is right. Requests are
-// fetch.h's.
+// A partly downloaded blob of the cache, SUM.incomplete. It always holds a prefix of the file, so its size alone tells
+// where to resume, also to huggingface_hub. It is renamed to SUM once its checksum matches. fetch.h makes the requests.
 #pragma once
 
 #include <cstdint>
@@ -17,20 +16,20 @@ namespace kvasir::hub {
 
 class BlobFile {
  public:
-  /// Opens BLOBS/SUM.incomplete, or begins it, and sums what an earlier process left there. Requires: is_sum(sum), and
-  /// nobody else writes it (file_lock.h).
+  /// Opens or creates BLOBS/SUM.incomplete and hashes the bytes that an earlier process left there. Requires:
+  /// is_sum(sum), and no other writer (file_lock.h). Errors: the file cannot be created, read or truncated.
   static Result<BlobFile> open(const std::filesystem::path& blobs, const std::string& sum, uint64_t bytes);
   BlobFile(BlobFile&& other) noexcept;
   BlobFile& operator=(BlobFile&&) = delete;
   ~BlobFile();
 
-  uint64_t size() const { return size_; }    ///< so far
-  uint64_t bytes() const { return bytes_; }  ///< when it is whole
-  uint64_t found() const { return found_; }  ///< of size(), what was there when it was opened
-  /// Errors: the disk is full or broken. What was written before it stays good.
+  uint64_t size() const { return size_; }    ///< bytes so far
+  uint64_t bytes() const { return bytes_; }  ///< bytes of the complete file
+  uint64_t found() const { return found_; }  ///< bytes that were already there at open()
+  /// Errors: more bytes than announced, or a failed write. Bytes written before the error stay valid.
   Result<void> append(std::string_view bytes);
-  /// It gets its name. Errors: the sum is another one; then the bytes are gone, as they are worth nothing. Requires: it
-  /// has all its bytes.
+  /// Verifies the checksum and renames the file to SUM. Requires: size() == bytes(). Errors: the checksum differs, in
+  /// which case the file is deleted; or the file cannot be flushed or renamed.
   Result<void> commit();
 
  private:
@@ -38,16 +37,16 @@ class BlobFile {
       : path_(std::move(path)), sum_(sum), bytes_(bytes), digest_(sum, bytes) {}
   Result<void> read_found();
 
-  std::filesystem::path path_;  // with .incomplete
+  std::filesystem::path path_;  // ends in .incomplete
   std::string sum_;
   uint64_t bytes_ = 0, size_ = 0, found_ = 0;
   Digest digest_;
   int fd_ = -1;
 };
 
-/// Whether a whole file of that sum and size is there already.
+/// Whether a complete blob with this checksum and size is there.
 bool has_blob(const std::filesystem::path& blobs, const std::string& sum, uint64_t bytes);
-/// How many bytes of it are there, whole or not.
+/// Returns how many bytes of the blob are there, complete or not.
 uint64_t bytes_there(const std::filesystem::path& blobs, const std::string& sum, uint64_t bytes);
 
 }  // namespace kvasir::hub

@@ -1,4 +1,4 @@
-// The names that Hugging Face folders have, and the weights among them.
+// File names in Hugging Face folders, and the choice of the weights among them.
 #include "hub/choose.h"
 
 #include <algorithm>
@@ -35,7 +35,7 @@ std::vector<std::string> those(const std::vector<std::string>& names, bool (*fit
   return out;
 }
 
-// Other files beside them, model.fp16.safetensors for one, hold the same weights once more.
+// Leaves out files that hold the same weights again, such as model.fp16.safetensors.
 std::vector<std::string> weights(const std::vector<std::string>& names) {
   if (has(names, kIndex))
     if (auto parts = those(names, is_part_of_model); !parts.empty()) {

@@ -1,13 +1,13 @@
-// Which files of a repository are pulled. Pure: names in, names out.
+// Chooses the files of a repository that a pull downloads. Pure functions on names.
 #pragma once
 
 #include "hub/listing.h"
 
 namespace kvasir::hub {
 
-/// The files of `wanted`: a file or type by name; else what a Hugging Face folder needs to run; else the only GGUF
-/// file. In the order in which they may appear: what makes a folder or a split file look whole comes last. Errors:
-/// nothing fits, or more than one.
+/// Returns the files that `wanted` needs: the named file or type; or, if it names none, the files that a Hugging Face
+/// folder needs to run; or, without such a folder, the only GGUF file. The order is the one in which they may appear:
+/// the file that makes a folder or a split file look complete comes last. Errors: no file fits, or several do.
 Result<std::vector<RemoteFile>> choose_files(const Listing& listing, const Wanted& wanted);
 
 }  // namespace kvasir::hub

@@ -1,4 +1,4 @@
-// dlopen and a table of symbols.
+// Loads libcurl with dlopen and fills the table of its functions.
 #include "hub/curl_library.h"
 
 #include <dlfcn.h>

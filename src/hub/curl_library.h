@@ -1,5 +1,5 @@
-// libcurl, loaded when it is first needed: with all that it brings along it would double the memory and the start of
-// every other command. Requests are http.h's.
+// Loads libcurl at first use. Linking it with its dependencies would double the memory and the start-up time of every
+// other command. http.h makes the requests.
 #pragma once
 
 #include <curl/curl.h>
@@ -8,7 +8,7 @@
 
 namespace kvasir::hub {
 
-/// The functions of libcurl that this folder calls, under their names without "curl_".
+/// The functions of libcurl that this folder calls.
 struct CurlLibrary {
   decltype(&::curl_global_init) global_init = nullptr;
   decltype(&::curl_easy_init) easy_init = nullptr;
@@ -33,7 +33,7 @@ struct CurlLibrary {
   decltype(&::curl_free) free = nullptr;
 };
 
-/// Loads it once; it stays. Errors: it is not installed, or too old.
+/// Loads libcurl at the first call and never unloads it. Errors: libcurl is not installed, or is too old.
 Result<const CurlLibrary*> curl_library();
 
 }  // namespace kvasir::hub

@@ -1,4 +1,4 @@
-// Nettle's SHA-1 and SHA-256, which use the CPU's own instructions where it has them.
+// SHA-1 and SHA-256 from Nettle, which uses the CPU's SHA instructions where available.
 #include "hub/digest.h"
 
 #include <array>

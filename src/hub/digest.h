@@ -1,4 +1,4 @@
-// The two sums that the hub names contents by: SHA-256 of large files, git's SHA-1 of small ones.
+// The two checksums by which the hub names file contents: SHA-256 for large files, git's SHA-1 for small ones.
 #pragma once
 
 #include <cstdint>
@@ -11,17 +11,17 @@
 
 namespace kvasir::hub {
 
-/// Whether a text can be such a sum: 40 or 64 hexadecimal digits in lower case.
+/// Whether a text can be such a checksum: 40 or 64 hexadecimal digits in lower case.
 bool is_sum(std::string_view text);
 
-/// A sum over bytes that come in pieces.
+/// A checksum over bytes that arrive in pieces.
 class Digest {
  public:
-  /// For what a file of `bytes` bytes named by `sum` has to give: by the sum's length, SHA-256 or git's SHA-1, which
-  /// begins with "blob BYTES" and a zero. Requires: is_sum(sum).
+  /// Prepares to verify a file of `bytes` bytes against `sum`, whose length selects SHA-256 or git's SHA-1. Git hashes
+  /// "blob BYTES" and a zero byte before the contents. Requires: is_sum(sum).
   Digest(std::string_view sum, uint64_t bytes);
   void add(std::span<const std::byte> bytes);
-  /// The sum as hexadecimal digits. Nothing may be added afterwards.
+  /// Returns the checksum as hexadecimal digits. Nothing may be added afterwards.
   std::string finish();
 
  private:

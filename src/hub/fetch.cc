@@ -1,4 +1,4 @@
-// A window of pieces moves over the file. Only its first piece touches the disk, so that the file never has a hole.
+// A window of pieces moves over the file. Only its first piece is written to disk, so that the file never has a hole.
 #include "hub/fetch.h"
 
 #include <algorithm>
@@ -12,11 +12,11 @@ namespace kvasir::hub {
 namespace {
 
 constexpr uint64_t kPieceBytes = uint64_t{8} << 20;
-constexpr size_t kPiecesAhead = 2;                      // for each connection: at most so many are held in memory
-constexpr uint64_t kRealProgress = uint64_t{64} << 10;  // less between two failures is none
+constexpr size_t kPiecesAhead = 2;                      // pieces per connection, an upper bound on memory
+constexpr uint64_t kRealProgress = uint64_t{64} << 10;  // fewer bytes between two failures do not count as progress
 constexpr double kTick = 0.2;                           // seconds
 
-// "bytes 5-9/20" is exactly what was asked for.
+// Whether a Content-Range such as "bytes 5-9/20" is exactly the requested range [begin, end) of `all` bytes.
 bool is_range(const std::string& told, uint64_t begin, uint64_t end, uint64_t all) {
   return told == fmt::format("bytes {}-{}/{}", begin, end - 1, all);
 }
@@ -38,7 +38,7 @@ Fetch::Piece& Fetch::piece_of(const Exchange* exchange) {
   return **std::ranges::find_if(pieces_, [&](const auto& piece) { return &piece->exchange == exchange; });
 }
 
-// Until the server has shown that it takes ranges, one request at a time.
+// Makes one request at a time until the server has shown that it supports ranges.
 Result<void> Fetch::start_pieces() {
   if (now_seconds() < resume_at_) return {};
   const size_t at_once = takes_ranges_ ? connections_ : 1;
@@ -70,24 +70,26 @@ Result<void> Fetch::start(Piece& piece) {
   return client_.start(exchange);
 }
 
-// 206 with the range; or 200 with the whole file, from a server that knows no ranges.
+// Accepts 206 with the range, or 200 with the whole file from a server without ranges.
 Result<void> Fetch::begin(Piece& piece, const Answer& answer) {
   const std::string commit = answer.header("x-repo-commit");
   if (!commit.empty() && commit != source_.commit)
-    return fail(Error::damaged, fmt::format("the hub gives commit {}, and said {}", in_quotes(commit), source_.commit),
+    return fail(Error::damaged,
+                fmt::format("the hub answers with commit {}, but listed {}", in_quotes(commit), source_.commit),
                 source_.name, "pull again");
   std::string sum = answer.header("x-linked-etag");
   std::erase(sum, '"');
   if (!sum.empty() && sum != source_.sum)
-    return fail(Error::damaged, fmt::format("the hub gives the sum {}, and listed {}", in_quotes(sum), source_.sum),
+    return fail(Error::damaged,
+                fmt::format("the hub answers with checksum {}, but listed {}", in_quotes(sum), source_.sum),
                 source_.name, "pull again");
   if (answer.status == 206) {
     const std::string told = answer.header("content-range");
     const auto& [from, to] = *piece.exchange.range;
     if (!is_range(told, from, to, file_.bytes()))
       return fail(Error::damaged,
-                  fmt::format("asked for bytes {}-{} of {}, the server gives {}", from, to - 1, file_.bytes(),
-                              told.empty() ? "no range" : in_quotes(told)),
+                  fmt::format("requested bytes {}-{} of {}, but the server answers with {}", from, to - 1,
+                              file_.bytes(), told.empty() ? "no range" : in_quotes(told)),
                   source_.name, "pull again, or another endpoint");
     takes_ranges_ = true;
     direct_ = piece.exchange.url;
@@ -96,12 +98,13 @@ Result<void> Fetch::begin(Piece& piece, const Answer& answer) {
   }
   const std::string length = answer.header("content-length");
   if (answer.status != 200 || pieces_.size() != 1)
-    return fail(Error::damaged, fmt::format("asked for a range, the server answers {}", answer.status), source_.name,
-                "another endpoint");
+    return fail(Error::damaged, fmt::format("requested a range, but the server answers with status {}", answer.status),
+                source_.name, "another endpoint");
   if (!length.empty() && length != std::to_string(file_.bytes()))
-    return fail(Error::damaged,
-                fmt::format("announced with {} bytes, the server gives {}", file_.bytes(), in_quotes(length)),
-                source_.name, "pull again, or another endpoint");
+    return fail(
+        Error::damaged,
+        fmt::format("announced with {} bytes, but the server answers with {}", file_.bytes(), in_quotes(length)),
+        source_.name, "pull again, or another endpoint");
   piece.skip = piece.begin + piece.got;
   piece.end = planned_ = file_.bytes();
   return {};
@@ -112,7 +115,7 @@ Result<void> Fetch::take(Piece& piece, std::string_view bytes) {
   piece.skip -= skipped;
   bytes.remove_prefix(skipped);
   if (bytes.size() > piece.end - piece.begin - piece.got)
-    return fail(Error::damaged, fmt::format("more than the announced {} bytes came", file_.bytes()), source_.name,
+    return fail(Error::damaged, fmt::format("received more than the announced {} bytes", file_.bytes()), source_.name,
                 "another endpoint");
   piece.got += bytes.size();
   came_ += bytes.size();
@@ -121,7 +124,7 @@ Result<void> Fetch::take(Piece& piece, std::string_view bytes) {
   return {};
 }
 
-// What was held goes first.
+// Held bytes come before `bytes`.
 Result<void> Fetch::write(Piece& piece, std::string_view bytes) {
   if (!piece.held.empty()) {
     KVASIR_CHECK(file_.append(piece.held));
@@ -139,16 +142,17 @@ Result<void> Fetch::finish(Piece& piece) {
   if (!failure && whole) return {};
   if (!failure)
     failure = Failure{
-        {Error::io, fmt::format("the server ended it after {} of {} bytes", piece.begin + piece.got, file_.bytes()),
+        {Error::io,
+         fmt::format("the server closed the connection after {} of {} bytes", piece.begin + piece.got, file_.bytes()),
          source_.name, "pull again"},
         true,
         {}};
-  direct_.clear();  // an address that was led to may be good for a while only
+  direct_.clear();  // the target of a redirect may expire
   failure->again = failure->again || (!piece.exchange.trusted && piece.exchange.answer().status >= 400);
   return pause_after(*failure);
 }
 
-// What fails while all wait is the same outage, and counts once.
+// Failures during the pause belong to the same outage, which counts once.
 Result<void> Fetch::pause_after(const Failure& failure) {
   const double now = now_seconds();
   if (failure.again && now < resume_at_) return {};
@@ -160,7 +164,7 @@ Result<void> Fetch::pause_after(const Failure& failure) {
   return {};
 }
 
-// The next piece becomes the first one: what it holds is due.
+// Drops complete pieces from the front. Each piece that becomes the first writes what it holds.
 Result<void> Fetch::drop_written() {
   while (!pieces_.empty()) {
     Piece& first = *pieces_.front();

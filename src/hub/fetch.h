@@ -1,5 +1,5 @@
-// The bytes of one file, in ranges that come at the same time and are written in order. What is kept of them is
-// blob_file.h's; what a failed request means is http.h's.
+// Downloads one file as byte ranges that arrive concurrently and are written in order. blob_file.h stores the bytes;
+// http.h decides what a failed request means.
 #pragma once
 
 #include <deque>
@@ -13,16 +13,16 @@
 namespace kvasir::hub {
 
 struct FetchSource {
-  std::string url;     ///< at the hub; it may redirect
-  std::string name;    ///< what errors call the file
-  std::string commit;  ///< an answer that names another one is refused
-  std::string sum;     ///< the same of the hub's own ETag for large files
+  std::string url;     ///< at the hub, which may redirect
+  std::string name;    ///< the file's name in errors
+  std::string commit;  ///< expected commit: an answer that names another one is refused
+  std::string sum;     ///< expected checksum: an answer whose X-Linked-ETag differs is refused
 };
 
-/// One file on its way.
+/// The download of one file.
 class Fetch {
  public:
-  /// `progress` is called with the bytes that the file has, after each piece of them.
+  /// Calls `progress` with the size of the file after each write.
   Fetch(Client& client, FetchSource source, BlobFile& file, int connections, std::function<void(uint64_t)> progress)
       : client_(client),
         source_(std::move(source)),
@@ -30,14 +30,15 @@ class Fetch {
         connections_(static_cast<size_t>(connections)),
         progress_(std::move(progress)) {}
 
-  /// Until the file has all its bytes. Errors: as requests and disks have them; what came before stays.
+  /// Runs until the file is complete. Errors: a request or a write fails; the bytes written so far stay.
   Result<void> run();
 
  private:
-  // Bytes begin..end, of which `got` have come. The first piece of the list writes them, the others hold them.
+  // Bytes [begin, end), of which the first `got` have arrived. Only the first piece of the list writes its bytes; the
+  // others keep them in `held`.
   struct Piece {
     uint64_t begin = 0, end = 0, got = 0;
-    uint64_t skip = 0;  // of an answer that begins before what was asked for
+    uint64_t skip = 0;  // bytes to drop, when the answer starts before the requested range
     std::string held;
     Exchange exchange;
     bool running = false;
@@ -59,14 +60,14 @@ class Fetch {
   size_t connections_;
   std::function<void(uint64_t)> progress_;
 
-  std::deque<std::unique_ptr<Piece>> pieces_;  // in the order of their bytes
-  uint64_t planned_ = 0;                       // bytes that pieces have been made for
-  bool takes_ranges_ = false;                  // the server has shown it
-  std::string direct_;                         // where redirects led; empty: not known
-  bool direct_trusted_ = false;                // and whether the hub alone led there
+  std::deque<std::unique_ptr<Piece>> pieces_;  // in file order
+  uint64_t planned_ = 0;                       // end of the last piece, or of the bytes found at open
+  bool takes_ranges_ = false;                  // the server has answered a range with 206
+  std::string direct_;                         // URL at the end of the redirects; empty if not known
+  bool direct_trusted_ = false;                // Exchange::trusted of direct_
   Patience patience_;
-  uint64_t came_ = 0, came_at_failure_ = 0;  // bytes, whether written or held
-  double resume_at_ = 0;                     // nothing is asked for before: an outage ends all requests at once
+  uint64_t came_ = 0, came_at_failure_ = 0;  // bytes received, written or held
+  double resume_at_ = 0;                     // no request starts before: an outage ends all requests at once
 };
 
 }  // namespace kvasir::hub

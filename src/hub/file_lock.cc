@@ -1,4 +1,4 @@
-// flock, as Python's filelock takes it.
+// Locks with flock, as Python's filelock does.
 #include "hub/file_lock.h"
 
 #include <fcntl.h>
@@ -22,7 +22,7 @@ bool lock(int fd, int how) {
   return true;
 }
 
-// Whoever had it before may have removed the file: then a lock on it is a lock on nothing.
+// The previous holder may have removed the file. A lock on a removed file excludes nobody.
 bool still_named(int fd, const fs::path& path) {
   struct stat opened {};
   struct stat named {};
@@ -54,7 +54,7 @@ Result<FileLock> FileLock::try_take(const fs::path& path, Mode mode) {
     if (fd < 0) return fail_errno("create", path, errno);
     FileLock out(fd);
     if (!lock(fd, (mode == Mode::shared ? LOCK_SH : LOCK_EX) | LOCK_NB)) {
-      if (errno == EWOULDBLOCK) return fail(Error::busy, "another process has it locked", path.string(), "later");
+      if (errno == EWOULDBLOCK) return fail(Error::busy, "another process holds this lock", path.string(), "later");
       return fail_errno("lock", path, errno);
     }
     if (still_named(fd, path)) return out;

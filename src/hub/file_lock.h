@@ -1,4 +1,4 @@
-// Locks between processes, where huggingface_hub has them too: CACHE/.locks/models--OWNER--NAME/SUM.lock.
+// Locks between processes, at the paths that huggingface_hub uses too: CACHE/.locks/models--OWNER--NAME/SUM.lock.
 #pragma once
 
 #include <filesystem>
@@ -10,15 +10,16 @@
 
 namespace kvasir::hub {
 
-/// Holds flock on a file of its own as long as it lives; the system lets go of it however the process ends. Move-only.
+/// Holds a flock on a lock file during its lifetime. The system releases it however the process ends. Move-only.
 class FileLock {
  public:
   enum class Mode { alone, shared };
 
   FileLock() = default;
-  /// Waits for it; `on_wait` is called first where somebody else has it.
+  /// Takes the lock. If another process holds it, calls `on_wait`, then waits. Errors: the file cannot be created or
+  /// locked.
   static Result<FileLock> take(const std::filesystem::path& path, Mode mode, const std::function<void()>& on_wait);
-  /// Does not wait: Error::busy where somebody else has it.
+  /// Takes the lock without waiting. Errors: Error::busy if another process holds it; as take() otherwise.
   static Result<FileLock> try_take(const std::filesystem::path& path, Mode mode);
 
   FileLock(FileLock&& other) noexcept;
@@ -30,8 +31,9 @@ class FileLock {
   int fd_ = -1;
 };
 
-/// The folder of a repository's locks, and the lock that every pull shares and a removal has alone.
+/// The folder of a repository's locks.
 std::filesystem::path lock_folder(const std::filesystem::path& cache, const RepoName& repo);
+/// The lock that pulls of a repository share and that a removal holds alone.
 std::filesystem::path repo_lock(const std::filesystem::path& cache, const RepoName& repo);
 
 }  // namespace kvasir::hub

@@ -1,5 +1,5 @@
-// libcurl's multi interface. Redirects are followed here and not by libcurl, so that one place decides where the token
-// may go and which schemes may follow each other.
+// HTTP over libcurl's multi interface. This file follows redirects instead of libcurl, so that one place decides where
+// the token may go and which schemes a redirect may lead to.
 #include "hub/http.h"
 
 #include <algorithm>
@@ -27,7 +27,7 @@ bool is_redirect(long status) {
 }
 bool is_good(long status) { return status >= 200 && status < 300; }
 
-// What a redirect to another host must not lose, and another host must not say.
+// Headers that survive a redirect to another host, and that another host may not set.
 bool is_of_hub(std::string_view header) { return header.starts_with("x-linked-") || header.starts_with("x-repo-"); }
 
 std::string_view trimmed(std::string_view text) {
@@ -50,17 +50,17 @@ std::string url_part(const CurlLibrary& curl, CURLU* url, CURLUPart part, unsign
   return out;
 }
 
-// libcurl's build knows one place of certificates; these variables of OpenSSL, curl and Python's requests know others.
+// libcurl has one built-in certificate path; these variables of OpenSSL, curl and Python's requests override it.
 std::string file_of_authorities() {
   for (const char* name : {"SSL_CERT_FILE", "CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE"})
     if (const char* file = std::getenv(name); file != nullptr && *file != '\0') return file;
   return {};
 }
 
-// A line break in it would be a header of its own.
+// A line break in the token would start another header.
 Result<void> check_token(const std::string& token) {
   if (std::ranges::all_of(token, [](char c) { return c > 0x20 && c < 0x7f; })) return {};
-  return fail(Error::bad_argument, "it holds a space, a control character or a letter that no token has", "HF_TOKEN",
+  return fail(Error::bad_argument, "it contains a space, a control character or a character outside ASCII", "HF_TOKEN",
               "a token of the hub, hf_...");
 }
 
@@ -84,7 +84,7 @@ Result<Origin> origin_of(const CurlLibrary& curl, const std::string& url, const 
   curl.url_free(parsed);
   if (good && !user && !origin.host.empty() && (origin.scheme == "https" || origin.scheme == "http")) return origin;
   return fail(Error::bad_argument,
-              fmt::format("{} is no address of a server{}", in_quotes(url), user ? ", a user's name is in it" : ""),
+              fmt::format("{} is not the URL of a server{}", in_quotes(url), user ? ": it contains a user name" : ""),
               where, "https://HOST");
 }
 
@@ -163,7 +163,7 @@ size_t Exchange::take_header(char* data, size_t size, size_t count, void* exchan
         fail(Error::damaged, fmt::format("more than {} bytes of headers", kMostHeaderBytes), shown_url(self.url)));
     return 0;
   }
-  if (line.starts_with("HTTP/")) {  // an answer begins; an interim one may have come before
+  if (line.starts_with("HTTP/")) {  // a new answer: drop the headers of an interim one or of a redirect
     std::erase_if(self.answer_.headers, [](const auto& header) { return !is_of_hub(header.first); });
     return size * count;
   }
@@ -182,7 +182,7 @@ size_t Exchange::take_bytes(char* data, size_t size, size_t count, void* exchang
   if (!self.begin_body()) return 0;
   if (is_good(self.answer_.status)) return !self.on_bytes || self.take(self.on_bytes(bytes)) ? bytes.size() : 0;
   self.refusal_ += bytes.substr(0, kMostRefusalBytes - std::min(kMostRefusalBytes, self.refusal_.size()));
-  // Whatever else it says is not waited for.
+  // Returning 0 aborts the transfer: the rest of the body is not needed.
   return self.refusal_.size() < kMostRefusalBytes ? bytes.size() : 0;
 }
 
@@ -209,7 +209,7 @@ Client::~Client() {
   if (multi_ != nullptr) curl_->multi_cleanup(multi_);
 }
 
-// Over plain http only to this machine: everybody on the way could read it.
+// Plain http is allowed to this machine only, since anybody on the network path could read the token.
 bool Client::sends_token(const Exchange& exchange, const Origin& origin) const {
   return !connection_.token.empty() && exchange.trusted && origin == origin_ &&
          (origin.scheme == "https" || origin.loopback());
@@ -228,7 +228,7 @@ Result<void> Client::set_options(Exchange& exchange) {
   curl_->easy_set(easy, CURLOPT_HTTPHEADER, exchange.headers_);
   curl_->easy_set(easy, CURLOPT_USERAGENT, fmt::format("kvasir/{}", kVersion).c_str());
   curl_->easy_set(easy, CURLOPT_PROTOCOLS_STR, "http,https");
-  // With HTTP/2 all ranges would share one connection, and its speed.
+  // With HTTP/2 all ranges would share the bandwidth of one connection.
   curl_->easy_set(easy, CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_1_1));
   curl_->easy_set(easy, CURLOPT_FOLLOWLOCATION, 0L);
   curl_->easy_set(easy, CURLOPT_NOBODY, exchange.head_only ? 1L : 0L);
@@ -278,14 +278,15 @@ void Client::stop(Exchange& exchange) {
   curl_->list_free(std::exchange(exchange.headers_, nullptr));
 }
 
-// True: the exchange goes on elsewhere.
+// Follows a redirect. Returns false if the exchange has ended. A HEAD request ends at the first answer with
+// X-Linked-ETag, redirect or not.
 Result<bool> Client::redirect(Exchange& exchange) {
   const bool enough = exchange.head_only && !exchange.answer_.header("x-linked-etag").empty();
   if (!is_redirect(exchange.answer_.status) || enough) return false;
   const char* target = nullptr;
   curl_->easy_info(exchange.easy_, CURLINFO_REDIRECT_URL, &target);
   const std::string from = exchange.url, name = shown_url(from), to = target == nullptr ? "" : target;
-  if (to.empty()) return fail(Error::damaged, "a redirect that leads nowhere", name);
+  if (to.empty()) return fail(Error::damaged, "a redirect without a target", name);
   if (++exchange.hops_ > kMostHops) return fail(Error::damaged, fmt::format("more than {} redirects", kMostHops), name);
   KVASIR_TRY(const Origin was, origin_of(*curl_, from, name));
   KVASIR_TRY(const Origin is, origin_of(*curl_, to, name + ": a redirect"));
@@ -301,7 +302,7 @@ void Client::end(Exchange& exchange, CURLcode code) {
   curl_->easy_info(exchange.easy_, CURLINFO_RESPONSE_CODE, &exchange.answer_.status);
   exchange.answer_.url = exchange.url;
   answered_ = answered_ || exchange.answer_.status != 0;
-  if (!exchange.refusal_.empty()) code = CURLE_OK;  // the answer is known, however its body ended
+  if (!exchange.refusal_.empty()) code = CURLE_OK;  // the status is known, however the body ended
   if (code == CURLE_OK && !exchange.stopped_) {
     const auto elsewhere = redirect(exchange);
     if (!elsewhere) exchange.stopped_ = elsewhere.error();
@@ -341,7 +342,7 @@ Result<std::string> Client::get(const std::string& url, size_t most, Answer* ans
     exchange.head_only = head_only;
     exchange.on_bytes = [&](std::string_view bytes) -> Result<void> {
       if (bytes.size() > most - body.size())
-        return fail(Error::damaged, fmt::format("an answer of more than {} bytes", most), shown_url(url));
+        return fail(Error::damaged, fmt::format("the answer has more than {} bytes", most), shown_url(url));
       body += bytes;
       return {};
     };

@@ -1,5 +1,5 @@
-// Requests of the hub over HTTP, several at once on one thread: redirects, the token, and what a failure means. The
-// order in which the bytes of a file are asked for is fetch.h's.
+// HTTP requests to the hub, several at once on one thread: redirects, the token, and what a failure means. fetch.h
+// decides which bytes of a file to request when.
 #pragma once
 
 #include <cstdint>
@@ -17,45 +17,45 @@
 
 namespace kvasir::hub {
 
-/// Where a URL leads, without its path.
+/// The scheme, host and port of a URL.
 struct Origin {
   std::string scheme, host, port;
   bool operator==(const Origin&) const = default;
-  /// The address is this machine's own.
+  /// Whether the host is this machine's loopback address.
   bool loopback() const;
 };
 
-/// Errors: no http or https URL, or one with a user's name in it. `where` is what errors speak of.
+/// Errors: not an http or https URL, or a URL that contains a user name. `where` is the subject of errors.
 Result<Origin> origin_of(const CurlLibrary& curl, const std::string& url, const std::string& where);
 
-/// The parts between slashes as a URL has them: "a b/c" is "a%20b/c".
+/// Percent-encodes the parts between slashes: "a b/c" becomes "a%20b/c".
 std::string url_path(std::string_view path);
 
-/// For errors: without the query, which is long and may be a key to the file.
+/// The URL as errors show it: without the query, which is long and may contain a key to the file.
 std::string shown_url(const std::string& url);
 
-/// The head of an answer.
+/// Status and headers of an answer.
 struct Answer {
   long status = 0;
-  std::string url;  ///< that gave it, after redirects
-  /// Names in lower case: those of the last answer, and X-Linked-... and X-Repo-... of the hub's own answers before.
+  std::string url;  ///< the URL that answered, after redirects
+  /// By name in lower case: the headers of the last answer, and X-Linked-... and X-Repo-... of the hub's own redirects.
   std::map<std::string, std::string> headers;
   std::string header(const std::string& name) const;
 };
 
-/// Why a request came to nothing.
+/// Why a request failed.
 struct Failure {
   Error error;
   bool again = false;                   ///< the same request may succeed later
-  std::optional<double> after_seconds;  ///< the server said when
+  std::optional<double> after_seconds;  ///< the wait that the server asked for
 };
 
-/// How often and how late a failed request is made again.
+/// Decides whether and when a failed request is retried.
 class Patience {
  public:
-  /// Seconds to wait before the next try; null: enough of it.
+  /// Returns the seconds to wait before the next try; null to give up.
   std::optional<double> wait_after(const Failure& failure);
-  /// Something came: the counting begins anew.
+  /// Resets the count of failures, since data has arrived.
   void progress() { failures_ = 0; }
 
  private:
@@ -63,25 +63,26 @@ class Patience {
 };
 
 struct Connection {
-  std::string endpoint;  ///< "https://huggingface.co", without a slash at the end
-  std::string token;     ///< only ever sent to the endpoint itself; empty: none
+  std::string endpoint;  ///< such as "https://huggingface.co"; Client removes slashes at the end
+  std::string token;     ///< sent to the endpoint only; empty for none
   double timeout_s = 30;
 };
 
-/// One GET or HEAD that follows redirects. Stays where it is while it runs.
+/// One GET or HEAD that follows redirects. Its address must not change while it runs.
 class Exchange {
  public:
   std::string url;
-  std::optional<std::pair<uint64_t, uint64_t>> range;  ///< first byte and the one after the last
+  std::optional<std::pair<uint64_t, uint64_t>> range;  ///< bytes [first, second)
   bool head_only = false;
-  /// No other host was on the way so far: only then does the hub get the token. Whoever starts an exchange at the
-  /// address where another one ended passes this on too.
+  /// True while the exchange has visited the hub only; otherwise the token is not sent. An exchange that starts at the
+  /// final URL of another one must copy its value.
   bool trusted = true;
-  /// Called once before the first byte of a good answer (2xx), and then with the bytes. An error ends the exchange.
+  /// For a good answer (2xx), on_head is called once before the first byte and on_bytes with each piece of the body. An
+  /// error returned by either ends the exchange.
   std::function<Result<void>(const Answer&)> on_head;
   std::function<Result<void>(std::string_view)> on_bytes;
 
-  /// After its end: null, or why it failed.
+  /// After the end: null on success, else why the exchange failed.
   const std::optional<Failure>& failure() const { return failure_; }
   const Answer& answer() const { return answer_; }
 
@@ -94,7 +95,7 @@ class Exchange {
   friend class Client;
   static size_t take_header(char* data, size_t size, size_t count, void* exchange);
   static size_t take_bytes(char* data, size_t size, size_t count, void* exchange);
-  bool take(Result<void> result);  ///< false: an error, which is kept
+  bool take(Result<void> result);  ///< returns whether `result` is good; keeps the first error in stopped_
   bool begin_body();
 
   class Client* client_ = nullptr;
@@ -112,20 +113,22 @@ class Exchange {
 /// The connections to one hub.
 class Client {
  public:
-  /// Errors: no libcurl, an endpoint that is no URL, a token that cannot be one.
+  /// Errors: libcurl cannot be loaded, the endpoint is not a URL, or the token has a forbidden character.
   static Result<std::unique_ptr<Client>> open(const Connection& connection);
   ~Client();
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
 
-  /// Requires: the exchange outlives its end, and the client outlives the exchange.
+  /// Starts an exchange. Requires: the exchange lives until it has ended, and the client outlives the exchange. Errors:
+  /// an invalid URL, or no memory.
   Result<void> start(Exchange& exchange);
-  /// Runs what was started until one has ended or the seconds are over; then null.
+  /// Runs the started exchanges until one ends, and returns it; null if none ends within `seconds` (at most 1).
   Exchange* wait(double seconds);
-  /// Ends it from outside.
+  /// Aborts an exchange.
   void stop(Exchange& exchange);
 
-  /// One request from start to end, again where that helps. At most `most` bytes; its answer in `*answer` if given.
+  /// Makes one request, with retries, and returns its body of at most `most` bytes. Fills `*answer` if given. Errors:
+  /// those of the last try, or a longer body.
   Result<std::string> get(const std::string& url, size_t most, Answer* answer = nullptr, bool head_only = false);
 
   const Connection& connection() const { return connection_; }
@@ -144,8 +147,8 @@ class Client {
   CURLM* multi_ = nullptr;
   Connection connection_;
   Origin origin_;
-  std::string authorities_;  // a file of certificates in place of libcurl's own; empty: none
-  bool answered_ = false;    // a server has answered: then a connection that fails is worth another try
+  std::string authorities_;  // certificate file that replaces libcurl's default; empty for none
+  bool answered_ = false;    // a server has answered before, so failed connections are retried
   Exchange* ended_ = nullptr;
 };
 

@@ -1,4 +1,4 @@
-// The pure parts of a pull: sums, listings, the choice of files, addresses, refusals. tests/hub has the rest.
+// Tests the pure parts of a pull: checksums, listings, the choice of files, URLs, refusals. tests/hub tests the rest.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -23,7 +23,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 const std::string kCommit(40, 'a');
-// Of "hello\n": by `git hash-object` and `sha256sum`.
+// Checksums of "hello\n" by `git hash-object` and `sha256sum`.
 constexpr const char* kGitSum = "ce013625030ba8dba906f756967f9e9ca394464a";
 constexpr const char* kSha256 = "5891b5b522d5df086d0ff0b110fbd9d21bb4fc7163af34d08286a2e846f6be03";
 

@@ -1,4 +1,4 @@
-// nlohmann's JSON, with a check on every field that is used.
+// Parses the listing with nlohmann's JSON and checks every field that is used.
 #include "hub/listing.h"
 
 #include <set>
@@ -19,7 +19,7 @@ constexpr size_t kMostFiles = 100000;
 constexpr uint64_t kMostBytes = uint64_t{1} << 50;
 
 tl::unexpected<Error> odd(const std::string& what, const std::string& where) {
-  return fail(Error::damaged, "the hub's listing " + what, where, "another endpoint, or tell the hub");
+  return fail(Error::damaged, "the hub's listing " + what, where, "another endpoint, or report it to the hub");
 }
 
 const Json* member(const Json& object, const char* name) {
@@ -28,23 +28,23 @@ const Json* member(const Json& object, const char* name) {
   return found == object.end() || found->is_null() ? nullptr : &*found;
 }
 
-// The size and sum of an entry: in "lfs" for large files, else beside its name.
+// Size and checksum of an entry are in "lfs" for large files, else beside the name.
 Result<RemoteFile> parse_file(const Json& entry, const std::string& where) {
   const Json* const name = member(entry, "rfilename");
   if (name == nullptr || !name->is_string()) return odd("has a file without a name", where);
   RemoteFile file{name->get<std::string>(), {}, {}};
   if (!is_safe_file(file.name))
-    return odd(fmt::format("has a file called {}, which could not be kept safely", in_quotes(file.name)), where);
+    return odd(fmt::format("has a file name that is not safe to store, {}", in_quotes(file.name)), where);
   const Json* const lfs = member(entry, "lfs");
   const Json* size = lfs == nullptr ? nullptr : member(*lfs, "size");
   if (size == nullptr) size = member(entry, "size");
   const Json* const sum = lfs == nullptr ? member(entry, "blobId") : member(*lfs, "sha256");
   if (size != nullptr && (!size->is_number_unsigned() || size->get<uint64_t>() > kMostBytes))
-    return odd(fmt::format("has a size that cannot be, of {}", in_quotes(file.name)), where);
+    return odd(fmt::format("has an invalid size for {}", in_quotes(file.name)), where);
   if (size != nullptr) file.bytes = size->get<uint64_t>();
   if (sum == nullptr) return file;
   if (!sum->is_string() || !is_sum(sum->get<std::string>()) || (lfs != nullptr && sum->get<std::string>().size() != 64))
-    return odd(fmt::format("has a sum that is none, of {}", in_quotes(file.name)), where);
+    return odd(fmt::format("has an invalid checksum for {}", in_quotes(file.name)), where);
   file.sum = sum->get<std::string>();
   return file;
 }
@@ -53,7 +53,7 @@ Result<RemoteFile> parse_file(const Json& entry, const std::string& where) {
 
 Result<Listing> parse_listing(std::string_view text, const std::string& where) {
   const Json json = Json::parse(text, nullptr, false);
-  if (!json.is_object()) return odd("is no JSON object", where);
+  if (!json.is_object()) return odd("is not a JSON object", where);
   const Json* const sha = member(json, "sha");
   const Json* const siblings = member(json, "siblings");
   if (sha == nullptr || !sha->is_string() || !is_commit(sha->get<std::string>())) return odd("names no commit", where);

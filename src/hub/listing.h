@@ -1,4 +1,4 @@
-// What a hub says of a repository: its commit and its files, checked. Which of them a model needs is choose.h's.
+// Parses and checks a hub's listing of a repository: its commit and its files. choose.h selects among the files.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@ namespace kvasir::hub {
 
 struct RemoteFile {
   std::string name;
-  std::optional<uint64_t> bytes;  ///< null: the listing does not say
-  std::string sum;                ///< SHA-256, or git's SHA-1 of a small file; empty: the listing does not say
+  std::optional<uint64_t> bytes;  ///< null if the listing does not contain it
+  std::string sum;                ///< SHA-256, or git's SHA-1 of a small file; empty if the listing has none
 };
 
 struct Listing {
@@ -24,8 +24,8 @@ struct Listing {
   std::vector<RemoteFile> files;
 };
 
-/// Of the JSON of /api/models/OWNER/NAME/revision/main?blobs=true. Errors: no such JSON, a commit or a sum that is
-/// none, a size that cannot be, a name that leaves its folder, a name twice.
+/// Parses the JSON of /api/models/OWNER/NAME/revision/main?blobs=true. Errors: other JSON; an invalid commit, checksum
+/// or size; a file name that would leave its folder; a file name that occurs twice.
 Result<Listing> parse_listing(std::string_view json, const std::string& where);
 
 }  // namespace kvasir::hub

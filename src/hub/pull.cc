@@ -1,4 +1,4 @@
-// Listing, choice, room, blobs one after the other, links.
+// The steps of a pull: get the listing, choose files, check disk space, fetch the blobs one by one, link them.
 #include "hub/pull.h"
 
 #include <algorithm>
@@ -27,7 +27,7 @@ std::string variable(const char* name) {
   return value == nullptr ? std::string() : value;
 }
 
-// Files of secrets end with a line break.
+// Files with secrets often end with a line break.
 std::string token() {
   std::string text = variable("HF_TOKEN");
   while (!text.empty() && (text.back() == '\n' || text.back() == '\r' || text.back() == ' ')) text.pop_back();
@@ -40,14 +40,14 @@ Connection connection_of(const PullOptions& options) {
   return {endpoint, token(), options.timeout_s};
 }
 
-// `"abc"` or `W/"abc"`: abc.
+// Returns abc for `"abc"` and `W/"abc"`.
 std::string plain_etag(std::string etag) {
   if (etag.starts_with("W/")) etag.erase(0, 2);
   std::erase(etag, '"');
   return etag;
 }
 
-/// One pull, from its beginning to its end.
+/// One pull.
 class Pull {
  public:
   Pull(const PullOptions& options, Wanted wanted, Client& client)
@@ -95,7 +95,7 @@ Result<void> Pull::choose() {
   return {};
 }
 
-// From the headers of the file itself, where the listing does not say its size and sum.
+// Takes size and checksum from the headers of the file itself if the listing lacks them.
 Result<void> Pull::complete(RemoteFile& file) {
   if (file.bytes && !file.sum.empty()) return {};
   Answer answer;
@@ -110,7 +110,7 @@ Result<void> Pull::complete(RemoteFile& file) {
   if (!file.bytes && good) file.bytes = bytes;
   if (file.sum.empty()) file.sum = sum;
   if (file.bytes && is_sum(file.sum)) return {};
-  return fail(Error::unsupported, "the hub tells no size, or no sum that its bytes could be checked by", file.name,
+  return fail(Error::unsupported, "the hub reports no size, or no checksum to verify its bytes", file.name,
               "another endpoint");
 }
 
@@ -124,7 +124,7 @@ Result<void> Pull::check_room() const {
   if (ec) return fail_errno("create", blobs_, ec.value());
   const fs::space_info space = fs::space(blobs_, ec);
   if (ec || needed <= space.available) return {};
-  return fail(Error::no_room, fmt::format("{} bytes are to come, {} are free", needed, space.available),
+  return fail(Error::no_room, fmt::format("{} bytes are needed, {} are free", needed, space.available),
               options_.cache.string(), "kvasir rm OWNER/NAME, or another folder in HF_HUB_CACHE");
 }
 
@@ -132,7 +132,8 @@ void Pull::tell(const RemoteFile& file, uint64_t bytes) const {
   if (options_.progress) options_.progress({file.name, done_bytes_ + bytes, all_bytes_});
 }
 
-// What an earlier process left may be wrong in the middle, after a loss of power for one: then all of it comes again.
+// Bytes left by an earlier process may be wrong, for example after a power failure. If so, the file is fetched again
+// from the start, once.
 Result<void> Pull::fetch(const RemoteFile& file) {
   if (has_blob(blobs_, file.sum, *file.bytes)) return {};
   const fs::path path = lock_folder(options_.cache, wanted_.repo) / (file.sum + ".lock");
@@ -185,7 +186,7 @@ Result<Pulled> Pull::run() {
 Result<Pulled> pull(const PullOptions& options) {
   const auto wanted = parse_wanted(options.model);
   if (!wanted)
-    return fail(Error::bad_argument, fmt::format("{} is no name of the hub", in_quotes(options.model)),
+    return fail(Error::bad_argument, fmt::format("{} is not a name of the hub", in_quotes(options.model)),
                 "PullOptions::model", "OWNER/NAME, OWNER/NAME:Q4_K_M or OWNER/NAME:FILE");
   KVASIR_TRY(const auto client, Client::open(connection_of(options)));
   return Pull(options, *wanted, *client).run();

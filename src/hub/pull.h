@@ -1,5 +1,5 @@
-// A model of a hub, brought into the cache: the course of it, from the listing to the links. Its steps have files of
-// their own.
+// Pulls a model from a hub into the cache. This file controls the whole sequence from the listing to the links; other
+// files of this folder implement its steps.
 #pragma once
 
 #include <cstdint>
@@ -13,30 +13,30 @@ namespace kvasir::hub {
 
 inline constexpr const char* kDefaultEndpoint = "https://huggingface.co";
 
-/// How far a pull is.
+/// The progress of a pull.
 struct PullProgress {
   std::string file;
-  uint64_t done = 0, all = 0;  ///< bytes of all files together
+  uint64_t done = 0, all = 0;  ///< bytes, summed over all files
 };
 
 struct PullOptions {
-  std::string model;            ///< OWNER/NAME, with :TYPE or :FILE
-  std::string endpoint;         ///< empty: $HF_ENDPOINT, or kDefaultEndpoint
-  int connections = 4;          ///< ranges of a file at the same time
-  double timeout_s = 30;        ///< without a byte, after which a connection is given up
-  std::filesystem::path cache;  ///< where the models are
+  std::string model;            ///< OWNER/NAME, OWNER/NAME:TYPE or OWNER/NAME:FILE
+  std::string endpoint;         ///< if empty, $HF_ENDPOINT or kDefaultEndpoint
+  int connections = 4;          ///< concurrent ranges of one file
+  double timeout_s = 30;        ///< a connection fails after this time without a byte
+  std::filesystem::path cache;  ///< the folder of all models
   std::function<void(const PullProgress&)> progress;
-  std::function<void(const std::string&)> note;  ///< something that a person should hear of meanwhile
+  std::function<void(const std::string&)> note;  ///< receives messages for the user, such as the wait for a lock
 };
 
 struct Pulled {
-  std::string name, commit, path;  ///< path: what find_model gives for the name
+  std::string name, commit, path;  ///< path: what find_model returns for the name
   uint64_t bytes = 0, fetched = 0;
   size_t files = 0;
 };
 
-/// The token is $HF_TOKEN's. Errors: as the network, the hub and the disk have them; then nothing new looks whole, and
-/// the next pull goes on where this one ended.
+/// Pulls a model; the token is $HF_TOKEN. Errors: those of the network, the hub and the disk. After an error no file
+/// looks complete that is not, and the next pull resumes where this one stopped.
 Result<Pulled> pull(const PullOptions& options);
 
 }  // namespace kvasir::hub

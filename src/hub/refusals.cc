@@ -1,4 +1,4 @@
-// The hub's headers X-Error-Code and X-Error-Message, its JSON {"error": ...}, and the numbers of HTTP.
+// Reads the hub's headers X-Error-Code and X-Error-Message, its JSON {"error": ...} and the HTTP status.
 #include "hub/refusals.h"
 
 #include <fmt/format.h>
@@ -39,14 +39,15 @@ Failure refusal(const Answer& answer, const std::string& body, long seconds, boo
   const long status = answer.status;
   if (status == 401 || status == 403) return {denied(answer, message, has_token, sent_token), false, {}};
   if (status == 404 || status == 410)
-    return {{Error::not_found, with_message(fmt::format("the hub has no such thing ({})", status), message),
-             shown_url(answer.url), "another name"},
-            false,
-            {}};
+    return {
+        {Error::not_found, with_message(fmt::format("the hub has no such repository or file ({})", status), message),
+         shown_url(answer.url), "another name"},
+        false,
+        {}};
   const bool again =
       status == 408 || status == 425 || status == 429 || status == 500 || (status >= 502 && status <= 504);
   std::string what = status == 429 ? "too many requests (429)" : fmt::format("the server answers {}", status);
-  if (seconds > 0) what += fmt::format(", to be asked again in {} s", seconds);
+  if (seconds > 0) what += fmt::format("; try again in {} s", seconds);
   Failure out{{status == 429 ? Error::busy : Error::io, with_message(what, message), shown_url(answer.url),
                again ? "later" : ""},
               again,

@@ -1,4 +1,4 @@
-// Links are made beside their place and renamed, so that each is there or not.
+// Each link is made under a temporary name and renamed, so that it appears atomically.
 #include "hub/store.h"
 
 #include <unistd.h>
@@ -27,7 +27,7 @@ Result<void> make_folder(const fs::path& folder) {
   return {};
 }
 
-// "../../blobs/SUM" from the snapshot itself, one "../" more for each folder that the name has.
+// "../../blobs/SUM" for a file directly in the snapshot, with one more "../" for each folder in the name.
 std::string link_target(const StoredFile& file) {
   std::string up = "../../";
   for (const char c : file.name) up += c == '/' ? "../" : "";
@@ -51,7 +51,7 @@ Result<void> link_file(const fs::path& snapshot, const StoredFile& file) {
   return fail_errno("create", link, error);
 }
 
-// What a person may type: the folder as a whole, or each GGUF file that is whole.
+// Names that a user can type: the folder as a whole, or else each complete GGUF file.
 std::vector<std::string> names_of_models(const fs::path& cache, const Stored& stored) {
   const std::string name = stored.repo.text();
   if (pulled_model(cache, {stored.repo, {}})) return {name};
@@ -113,18 +113,18 @@ Result<std::vector<Stored>> stored_models(const fs::path& cache) {
   return out;
 }
 
-// What says that a model is whole goes first: a removal that is cut short leaves nothing that looks like one.
+// Removes refs first, since they mark a model as complete: an interrupted removal leaves nothing that looks like one.
 Result<uint64_t> remove_model(const fs::path& cache, const RepoName& repo) {
   const fs::path folder = cache / folder_name(repo);
   std::error_code ec;
   if (fs::is_symlink(fs::symlink_status(folder, ec)))
-    return fail(Error::bad_argument, "a link to another folder", folder.string(), "remove both by hand");
+    return fail(Error::bad_argument, "it is a link to another folder", folder.string(), "remove both by hand");
   if (!fs::is_directory(folder, ec))
     return fail(Error::not_found, fmt::format("has not been pulled into {}", cache.string()), repo.text(),
                 "kvasir list");
   const auto lock = FileLock::try_take(repo_lock(cache, repo), FileLock::Mode::alone);
   if (!lock && lock.error().kind == Error::busy)
-    return fail(Error::busy, "a pull of it is under way", repo.text(), "again when it has ended");
+    return fail(Error::busy, "a pull of it is under way", repo.text(), "try again when it has ended");
   if (!lock) return tl::unexpected(lock.error());
   Stored counted;
   count_blobs(folder / "blobs", counted);

@@ -1,4 +1,4 @@
-// Verification first, then the clock.
+// bench() and measure_steps(). Speeds are measured only after a verification has passed.
 #include <kvasir/bench.h>
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 #include "base/clock.h"
 #include "base/ranges.h"
 #include "base/system.h"
-#include "lab/bench_parts.h"
+#include "lab/bench_common.h"
 #include "lab/step_all.h"
 
 namespace kvasir {
@@ -89,8 +89,7 @@ class Bencher {
     if (o_.prompt > 0) {
       KVASIR_TRY(auto test, repeat("pp", o_.prompt, &Bencher::prefill_seconds));
       KVASIR_TRY(const auto type, catalog::find_weight_type(model_->info().weight_type));
-      // Two operations per weight that every token multiplies; the head is left out, it runs for one token of the
-      // prompt.
+      // Two operations per layer weight and token. The head is left out: it runs for one token of the prompt.
       const double operations = 2.0 * static_cast<double>(model_->info().layer_weights);
       test.fraction_of_limit = test.tok_s_median * operations / (type.integer ? limits.int8_ops : limits.flops);
       report->tests.push_back(std::move(test));
@@ -115,12 +114,12 @@ class Bencher {
       if (o_.progress) o_.progress(fmt::format("{} on {} threads, {}/{}", name, engine_->threads(), i, o_.repeats));
       KVASIR_CHECK(go_to_depth());
       KVASIR_TRY(const double s, (this->*seconds)());
-      if (i > 0) rates.push_back(1.0 * tokens * o_.batch / s);  // the first one warms up
+      if (i > 0) rates.push_back(1.0 * tokens * o_.batch / s);  // run 0 warms up
     }
     return summary(name, engine_->threads(), o_.batch, rates);
   }
 
-  // `tokens` ids for each sequence, no two sequences alike; sequence 0 is fed the same at every batch size.
+  // `tokens` ids for each sequence, different for each. The ids of sequence 0 do not depend on the batch size.
   std::vector<std::vector<int>> ids_for_all(int tokens, int salt) const {
     std::vector<std::vector<int>> all;
     for (int b = 0; b < o_.batch; ++b) all.push_back(bench_ids(tokens, model_->info().vocab, salt + 16 * b));
@@ -133,7 +132,7 @@ class Bencher {
     return step_all(*engine_, feeds, &out_);
   }
 
-  // The sessions with `depth` positions in each: taken back to them where their layout can, else filled anew.
+  // Leaves each session with `depth` positions: truncated to them if the layout can, else filled again.
   Result<void> go_to_depth() {
     if (!sessions_.empty() &&
         std::all_of(sessions_.begin(), sessions_.end(), [&](Session& s) { return s.truncate(o_.depth).has_value(); }))
@@ -166,7 +165,7 @@ class Bencher {
     return now_seconds() - start;
   }
 
-  // The weights, which a step reads once, and every sequence's rows of history at the middle of the test.
+  // Bytes that a step reads: the weights once, and the K and V rows of every sequence at the middle of the test.
   Result<double> bytes_per_step() const {
     PlanRequest request;
     request.model = model_->info().path;

@@ -1,4 +1,4 @@
-// What a known beginning saves, and what looking for one costs where there is none.
+// Measures what a reused prefix saves, and what the lookup costs if there is none.
 #include <kvasir/bench.h>
 
 #include <unistd.h>
@@ -12,7 +12,7 @@
 
 #include "base/clock.h"
 #include "base/ranges.h"
-#include "lab/bench_parts.h"
+#include "lab/bench_common.h"
 
 namespace kvasir {
 namespace {
@@ -29,7 +29,7 @@ GenerateOptions one_token(bool whole_text) {
   return options;
 }
 
-// The time of tokenising so many tokens of a text that the tokenizer itself makes of any.
+// Time to tokenise a text of about `tokens` tokens (made by decoding arbitrary ids), scaled to exactly that many.
 Result<double> tokenise_ms(const Model& model, int tokens) {
   if (model.tokenizer() == nullptr) return 0;
   StreamDecoder decoder(model.tokenizer());
@@ -56,7 +56,7 @@ class PrefixBench {
   Result<void> repeat(int round) {
     const int vocab = engine_.model().info().vocab;
     SessionOptions session = o_.session;
-    session.salt = std::to_string(round);  // nothing of another round is known
+    session.salt = std::to_string(round);  // no prefix of another round is reused
     const std::vector<int> shared = bench_ids(o_.shared, vocab, 10 + 3 * round);
     const std::vector<int> first = joined(shared, 11 + 3 * round), second = joined(shared, 12 + 3 * round);
     KVASIR_TRY(Session cold, engine_.open_session(session));
@@ -93,7 +93,7 @@ class PrefixBench {
     KVASIR_TRY(Session session, engine_.open_session(options));
     KVASIR_TRY(const Generation g, generate(engine_, session, text, one_token(true)));
     if (g.cached_tokens < o_.shared)
-      return fail(Error::bad_argument, fmt::format("{} of {} tokens were found", g.cached_tokens, o_.shared),
+      return fail(Error::bad_argument, fmt::format("only {} of {} tokens were reused", g.cached_tokens, o_.shared),
                   "SessionOptions::layout", "SessionOptions::layout = paged");
     hit_.push_back(g.stats.ttft_ms);
     receipt_ = g.receipt;
@@ -111,7 +111,7 @@ class PrefixBench {
     return same(g);
   }
 
-  // In the session that computed the beginning.
+  // The suffix in the session that computed the prefix.
   Result<void> suffix_alone(Session& session, const std::vector<int>& text) {
     const std::span<const int> suffix = std::span(text).subspan(static_cast<size_t>(o_.shared));
     KVASIR_TRY(const Generation g, generate(engine_, session, suffix, one_token(false)));
@@ -121,7 +121,7 @@ class PrefixBench {
 
   Result<void> same(const Generation& g) const {
     if (g.receipt == receipt_) return {};
-    return fail(Error::internal, "a reused beginning changed the answer; no time is shown", "bench_prefix",
+    return fail(Error::internal, "a reused prefix changed the answer; no time is shown", "bench_prefix",
                 "please report this");
   }
 
@@ -142,11 +142,11 @@ Result<PrefixReport> bench_prefix(const std::shared_ptr<const Model>& model, con
   request.model = model->info().path;
   request.session = o.session;
   KVASIR_TRY(const PlanReport planned, plan(request));
-  // For the texts of one round; those of the round before give way.
+  // Enough for the texts of one round; those of earlier rounds are evicted.
   const size_t room = planned.kv_bytes_per_token * static_cast<size_t>(o.shared + o.suffix + 64) * 3 / 2;
   KVASIR_TRY(const auto engine, Engine::create(model, {.threads = o.threads, .prefix_ram = room}));
   KVASIR_CHECK(model->fingerprint());
-  KVASIR_CHECK(PrefixBench(*engine, o).repeat(0));  // from here on memory is there and warm
+  KVASIR_CHECK(PrefixBench(*engine, o).repeat(0));  // untimed: allocates and warms the memory
   PrefixBench bench(*engine, o);
   for (int round = 1; round <= o.repeats; ++round) KVASIR_CHECK(bench.repeat(round));
   PrefixReport report = bench.report();

@@ -1,4 +1,4 @@
-// A trace of arrivals, replayed through the scheduler without sockets. What is due when is trace.cc's.
+// Replays a trace of arrivals through the scheduler, without sockets. trace.cc decides which request is due when.
 #include <kvasir/bench.h>
 
 #include <algorithm>
@@ -12,13 +12,13 @@
 namespace kvasir {
 namespace {
 
-/// The scheduler's side of a replay.
+/// Submits due requests to the scheduler and reports its events to the replay.
 class Player {
  public:
   Player(const std::vector<TraceRequest>& trace, Scheduler& scheduler, TraceReplay* replay)
       : trace_(trace), scheduler_(scheduler), replay_(*replay) {}
 
-  /// Hands over all that is due at `now`.
+  /// Submits all requests that are due at `now`.
   Result<void> submit(double now) {
     while (const auto i = replay_.take_due(now)) {
       KVASIR_TRY(const RequestId id, scheduler_.submit(make(*i)));
@@ -82,7 +82,7 @@ class Player {
 
 Result<ServeReport> bench_serve(const std::shared_ptr<const Model>& model, const ServeOptions& options) {
   KVASIR_TRY(const auto engine, Engine::create(model, options.engine));
-  KVASIR_CHECK(model->fingerprint());  // kept texts need it, and reading all weights is no request's time
+  KVASIR_CHECK(model->fingerprint());  // reads all weights; kept texts need it, and no request should wait for it
   SchedulerOptions scheduling = options.scheduler;
   scheduling.max_queue = std::max(scheduling.max_queue, static_cast<int>(options.trace.size()));
   scheduling.max_queue_tokens = INT64_MAX / 2;

@@ -1,5 +1,5 @@
-// Benchmarks of tiny models: names, depths, spread, and what they refuse. That speeds wait for a verification is in
-// tests/conformance.
+// Benchmarks of tiny models: names, depths, spread, refusals. tests/conformance checks that speeds need a passed
+// verification.
 #include <kvasir/bench.h>
 
 #include <kvasir/plan.h>
@@ -56,7 +56,7 @@ TEST(SlowBench, RunsEveryTestForEveryThreadCount) {
   EXPECT_EQ(said.front(), "verifying");
 }
 
-// What forgets everything computes the depth again in each step: some 70 times the work.
+// Layout none computes the whole depth again in each step: some 70 times the work.
 TEST(SlowBench, DepthIsInTheCacheBeforeTheClockStarts) {
   Opened opened(tiny::llama());
   const auto speed = [&](const char* layout, int depth) {
@@ -85,8 +85,8 @@ TEST(SlowBench, NamesTheBatch) {
   EXPECT_EQ(names(*deep), (std::vector<std::string>{"pp6x3@d70", "tg4x3@d70"}));
 }
 
-// A step of 4 sequences that forget everything does 4 times the work, so the rate over all of them stays about the
-// same; were one sequence fed and counted 4 times, it would be 4 times as high.
+// With layout none a step of 4 sequences does 4 times the work, so the rate over all of them stays about the same. If
+// one sequence were fed and counted 4 times, it would be 4 times as high.
 TEST(SlowBench, ABatchIsThatManySequences) {
   Opened opened(tiny::llama());
   const auto speed = [&](int batch) {
@@ -101,7 +101,7 @@ TEST(SlowBench, ABatchIsThatManySequences) {
   EXPECT_LT(speed(4), 2 * one);
 }
 
-// The weights once, the history of each sequence at the middle of the test.
+// A step reads the weights once, and the history of each sequence at the middle of the test.
 TEST(Bench, LimitOfABatchReadsTheWeightsOnce) {
   Opened opened(tiny::llama());
   const auto bytes_of_a_step = [&](int batch) {

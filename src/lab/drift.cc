@@ -1,4 +1,4 @@
-// Sessions side by side over the windows of a text, compared row by row of logits.
+// Feeds the windows of a text to several sessions and compares their logits row by row.
 #include "lab/drift.h"
 
 #include <algorithm>
@@ -18,10 +18,10 @@ namespace {
 
 constexpr const char* kReference = "f32";
 
-// What one row of logits says.
+// Statistics of one row of logits.
 struct Said {
-  double log_sum = 0;  // of e^logit
-  double nll = 0;      // of the token that came
+  double log_sum = 0;  // ln of the sum of e^logit
+  double nll = 0;      // -ln p of the next token in the text
   std::ptrdiff_t top = 0;
 };
 
@@ -31,10 +31,10 @@ Said said(std::span<const float> row, int next) {
           std::max_element(row.begin(), row.end()) - row.begin()};
 }
 
-// The larger; NaN, once met, stays.
+// The larger of two numbers. A NaN in either makes all later results NaN.
 double larger(double most, double x) { return x > most || std::isnan(x) ? x : most; }
 
-// A candidate's row of logits against that of f32.
+// The difference of a candidate's row of logits from that of f32.
 struct Difference {
   double max_delta = 0, sum_delta = 0, kl = 0;
 };
@@ -48,18 +48,18 @@ Difference difference(std::span<const float> wide, double wide_sum, std::span<co
     d.sum_delta += delta;
     d.kl += std::exp(log_p) * (log_p - log_q);
   }
-  if (d.kl < 0) d.kl = 0;  // by rounding alone
+  if (d.kl < 0) d.kl = 0;  // negative only by rounding
   return d;
 }
 
-// Totals of one session.
+// Sums over the scored positions of one session.
 struct Total {
   Moments nll;
   double max_delta = 0, sum_delta = 0, sum_kl = 0, max_kl = 0;
   int64_t agreed = 0;
 };
 
-// Session 0 is the reference.
+// Compares all sessions with session 0, the reference.
 class Comparison {
  public:
   Comparison(ThreadPool& pool, int vocab, size_t sessions)
@@ -67,7 +67,7 @@ class Comparison {
 
   const std::vector<Total>& totals() const { return totals_; }
 
-  /// `logits` [session][next][vocab] predict each of `next`.
+  /// sessions[s].logits [next][vocab] predict the tokens `next`.
   void add(std::span<const int> next, const PassOutput& sessions) {
     const size_t n = next.size();
     const auto row = [&](size_t i) { return sessions[i / n].logits.subspan(i % n * vocab_, vocab_); };
@@ -108,7 +108,7 @@ SessionOptions with_types(SessionOptions options, const KvPair& types) {
   return options;
 }
 
-// The reference, then the candidates.
+// Opens the reference session, then one for each candidate.
 Result<std::vector<Session>> open_sessions(const Engine& engine, const DriftOptions& options) {
   if (options.candidates.empty())
     return fail(Error::bad_argument, "no KV type to compare with f32", "DriftOptions::candidates",

@@ -1,4 +1,4 @@
-// Drift against a plain computation over the logits of two sessions each.
+// Drift compared with a plain computation over the logits of two sessions.
 #include "lab/drift.h"
 
 #include <algorithm>
@@ -23,7 +23,7 @@ DriftReport report_of(Opened& opened, const std::vector<int>& ids, std::optional
   return report ? *report : DriftReport{.rows = std::vector<DriftRow>(options.candidates.size())};
 }
 
-// Logits of every token of `window`, fed at once to a session of its own.
+// Logits of every token of `window`, fed at once to a new session.
 std::vector<float> logits_of(Opened& opened, const std::vector<int>& window, const SessionOptions& options) {
   Session session = opened.session(options);
   engine_test::Copied out;
@@ -32,7 +32,7 @@ std::vector<float> logits_of(Opened& opened, const std::vector<int>& window, con
   return out.logits;
 }
 
-// A distribution from a row of logits, without a shift: those of the tiny models are small.
+// Softmax of a row of logits, without subtracting the maximum: logits of the tiny models are small.
 std::vector<long double> softmax(const float* row, size_t vocab) {
   std::vector<long double> p;
   long double sum = 0;
@@ -46,7 +46,7 @@ struct Expected {
   int64_t scored = 0;
 };
 
-// Adds one position: sums for now.
+// Adds one position to the sums, which computed() divides at the end.
 void add_position(const float* wide, const float* narrow, size_t vocab, size_t next, Expected* e) {
   const auto p = softmax(wide, vocab), q = softmax(narrow, vocab);
   long double kl = 0;
@@ -129,7 +129,7 @@ TEST(Drift, IsWhatTheLogitsSay) {
     }
 }
 
-// A type that agrees less often than always, so that the fraction is not the constant 1.
+// A type that does not always agree, so that the fraction differs from 1.
 TEST(Drift, CountsPositionsThatDisagree) {
   Opened opened(tiny::llama());
   const std::vector<int> ids = tiny::ids(800, 3);
@@ -203,7 +203,7 @@ TEST(Drift, IsTheSameHoweverItIsComputed) {
   }
 }
 
-// All sessions have the window, so only the type is between them.
+// All sessions have the window, so they differ only in the type.
 TEST(Drift, TakesAWindow) {
   Opened opened(tiny::llama());
   DriftOptions options{.session = {.ctx = 40}, .candidates = {{"f32", "f32"}, {"f16", "f16"}}};
@@ -216,7 +216,7 @@ TEST(Drift, TakesAWindow) {
   EXPECT_GT(windowed.rows[1].max_delta_logit, 0);
 }
 
-// One channel of V of one layer is beyond f16: one value for every token fed, in each of three windows.
+// One channel of V in one layer is outside the range of f16: one value for every token fed, in each of three windows.
 TEST(Drift, CountsWhatSaturates) {
   tiny::Model model = tiny::llama(codec_f32(), true);
   model.at("model.layers.1.self_attn.v_proj.bias").values[3] = 70000;

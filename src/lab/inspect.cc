@@ -1,4 +1,4 @@
-// Reading what there is, format by format; a model is opened for its fingerprint too.
+// Reads a file by its format; a model is also opened, for its fingerprint.
 #include "lab/inspect.h"
 
 #include <cstdlib>
@@ -24,13 +24,13 @@ using Json = nlohmann::json;
 
 constexpr size_t kShownElements = 6;
 
-// The shortest decimal that is that f32, and not the 17 digits of the double that is.
+// The shortest decimal that reads back as the same f32, instead of the 17 digits of the equal double.
 Json float_json(double number) { return std::strtod(fmt::format("{}", static_cast<float>(number)).c_str(), nullptr); }
 
 Json scalar_json(const GgufValue& value) {
   if (value.type == GgufType::f32) return float_json(*value.as_number());
   if (const auto integer = value.as_int()) return *integer;
-  if (const auto number = value.as_number()) return *number;  // a float, or a u64 past int64
+  if (const auto number = value.as_number()) return *number;  // a float, or a u64 above the range of int64
   if (const auto flag = value.as_bool()) return *flag;
   return Json(std::string(value.as_string().value_or("")));
 }
@@ -113,7 +113,7 @@ void add_number(const char* key, int64_t value, Inspection* out) {
   out->metadata.push_back({key, "", Json(value).dump()});
 }
 
-// Every sum is checked: what is told is what was written.
+// Checks all checksums, so that damaged values are not shown.
 Result<void> read_snapshot(const fs::path& path, Inspection* out) {
   KVASIR_TRY(const Snapshot snapshot, Snapshot::open(path));
   KVASIR_CHECK(snapshot.check());
@@ -155,7 +155,7 @@ Result<Inspection> inspect(const std::string& name_or_path) {
   }
   try {
     KVASIR_CHECK(read_file(out.path, &out));
-  } catch (const std::exception& e) {  // out of memory, or JSON
+  } catch (const std::exception& e) {  // out of memory, or an error of the JSON library
     return fail(Error::no_room, e.what(), out.path);
   }
   auto fingerprint = fingerprint_of(out.path, &out.ignored);

@@ -1,4 +1,4 @@
-// What a file holds: a model, whether Kvasir can run it or not, or a session that was saved.
+// The contents of a file: a model, whether Kvasir can run it or not, or a saved session.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@ namespace kvasir {
 struct Inspection {
   struct Entry {
     std::string key;
-    std::string type;   ///< the file's own word: "u32", "array of string"; empty for JSON, where the value shows it
-    std::string value;  ///< as JSON; of a long list only the first elements
+    std::string type;   ///< as the file names it: "u32", "array of string"; empty for JSON, where the value shows it
+    std::string value;  ///< as JSON; only the first elements of a long list
   };
   struct Tensor {
     std::string name, type;      ///< as in the file
@@ -26,15 +26,15 @@ struct Inspection {
   std::string path, format;
   std::vector<Entry> metadata;  ///< GGUF's metadata, or the keys of config.json, or of a llama2.c header
   std::vector<Tensor> tensors;  ///< in name order
-  int64_t elements = 0;
-  uint64_t bytes = 0;  ///< of all tensors
-  /// Model::fingerprint; empty when the model cannot be opened, and `reason` says why.
+  int64_t elements = 0;         ///< of all tensors
+  uint64_t bytes = 0;           ///< of all tensors
+  /// Model::fingerprint(); empty if the model cannot be opened, for the reason in `reason`.
   std::string fingerprint, reason;
-  std::vector<Ignored> ignored;  ///< what Kvasir does not use of a model that it opens
+  std::vector<Ignored> ignored;  ///< parts that Kvasir does not use, if it can open the model
 };
 
-/// A Hugging Face folder, a .safetensors, a .gguf (with its other parts), a llama2.c .bin, a model's name, or a
-/// snapshot, which is refused when it is not what was written.
+/// Reads a Hugging Face folder, a .safetensors, a .gguf (with its other parts), a llama2.c .bin, a model by name, or a
+/// snapshot. Errors: not_found; damaged, also a snapshot whose checksums do not match; unsupported.
 Result<Inspection> inspect(const std::string& name_or_path);
 
 }  // namespace kvasir

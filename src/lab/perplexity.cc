@@ -1,4 +1,4 @@
-// Windows of a text, each token's probability a chunk of its own.
+// Scores the windows of a text; the threads share the scored tokens.
 #include "lab/perplexity.h"
 
 #include <cmath>
@@ -17,7 +17,7 @@ class Scorer {
 
   const Moments& moments() const { return moments_; }
 
-  /// `logits` predict each of `next`.
+  /// logits [next][vocab] predict the tokens `next`.
   void add(std::span<const int> next, std::span<const float> logits) {
     nll_.resize(next.size());
     pool_.run(static_cast<int>(next.size()), [&](int chunk, int) {

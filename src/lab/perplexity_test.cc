@@ -1,4 +1,4 @@
-// Perplexity against a plain computation over the logits of whole windows.
+// Perplexity compared with a plain computation over the logits of whole windows.
 #include "lab/perplexity.h"
 
 #include <cmath>
@@ -14,7 +14,7 @@ using engine_test::HasSubstr;
 using engine_test::message_of;
 using engine_test::Opened;
 
-// A text that tales has no trouble with, long enough for some windows of 64.
+// A text that suits the model tales, long enough for several windows of 64.
 constexpr std::string_view kText =
     "Once upon a time, there was a little fox who lived near the river. Every morning the fox walked to the water "
     "and looked at the fish. One day a big bear came and asked, \"Why do you look at the fish and never catch one?\" "
@@ -28,7 +28,7 @@ struct Expected {
   size_t scored = 0;
 };
 
-// Every window fed whole and at once; sums in long double, log of a probability, the textbook's variance.
+// Feeds every window at once; sums in long double, log of the probability, textbook variance.
 Expected computed(Opened& opened, const std::vector<int>& ids, std::optional<int> bos, size_t ctx, size_t windows) {
   const auto vocab = static_cast<size_t>(opened.model().info().vocab);
   std::vector<long double> nll;
@@ -82,7 +82,7 @@ TEST(Perplexity, IsWhatTheLogitsSay) {
   }
 }
 
-// More logits than are held at once, and windows longer than an attention tile and a prefill chunk.
+// More logits than are in memory at once, and windows longer than an attention tile and a prefill chunk.
 TEST(Perplexity, OfLongWindowsToo) {
   Opened opened("tales");
   const std::vector<int> ids = tiny::ids(700, 1, 4096);

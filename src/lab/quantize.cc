@@ -1,4 +1,4 @@
-// Writing the planned tensors: some rows at a time, shared between threads, in file order.
+// Writes the planned tensors in file order, some rows at a time, which the threads share.
 #include "lab/quantize.h"
 
 #include <algorithm>
@@ -21,8 +21,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr int64_t kPieceElems = 1 << 20;  // encoded between two writes
-constexpr int64_t kChunkElems = 1 << 14;  // encoded by a thread at a time
+constexpr int64_t kPieceElems = 1 << 20;  // elements encoded between two writes
+constexpr int64_t kChunkElems = 1 << 14;  // elements that a thread encodes at a time
 
 class Encoder {
  public:
@@ -75,11 +75,11 @@ class Encoder {
     }
     if (saturated > 0)
       report_.notes.push_back(
-          fmt::format("{}: numbers larger than {} holds: {}", t.decl.name, t.decl.codec->name, saturated));
+          fmt::format("{}: numbers outside the range of {}: {}", t.decl.name, t.decl.codec->name, saturated));
     return {};
   }
 
-  // Rows [first, first + rows) to encoded_; how many numbers saturated.
+  // Encodes rows [first, first + rows) into encoded_. Returns the number of saturated values.
   Result<int64_t> encode(const TensorPlan& t, int64_t first, int64_t rows) {
     const size_t row_bytes = t.decl.codec->row_bytes(t.cols());
     const int64_t chunk = std::max<int64_t>(1, kChunkElems / t.cols());
@@ -120,7 +120,7 @@ Result<void> check_output(const fs::path& out, const fs::path& model, bool force
   if (fs::equivalent(out, model, ec))
     return fail(Error::bad_argument, "is the model itself", out.string(), "another name");
   if (!fs::is_regular_file(out, ec))
-    return fail(Error::bad_argument, "exists and is no file", out.string(), "another name");
+    return fail(Error::bad_argument, "exists and is not a file", out.string(), "another name");
   if (!force)
     return fail(Error::bad_argument, "exists", out.string(),
                 "another name, or QuantizeOptions::force = true to replace it");
@@ -145,7 +145,7 @@ Result<QuantizeReport> quantize_checked(const QuantizeOptions& options) {
 Result<QuantizeReport> quantize(const QuantizeOptions& options) {
   try {
     return quantize_checked(options);
-  } catch (const std::exception& e) {  // out of memory for one
+  } catch (const std::exception& e) {  // thrown by another library, for example when memory runs out
     return fail(Error::no_room, e.what(), options.model);
   }
 }

@@ -1,4 +1,4 @@
-// Writing a model as a GGUF file in another weight type.
+// Writes a model as a GGUF file in another weight type. Choosing each tensor's type is in quantize_types.h.
 #pragma once
 
 #include <cstdint>
@@ -17,10 +17,10 @@ struct QuantizeOptions {
   std::filesystem::path out = {};  ///< NAME.gguf
   std::string type = {};           ///< one of quantize_types()
   std::string tokenizer = {};      ///< a tokenizer file; empty: the one inside or beside the model
-  bool with_tokenizer = true;      ///< false: the file holds none
-  bool force = false;              ///< replace a file
-  int threads = 0;                 ///< 0: as many as this process may use cores
-  std::function<void(uint64_t done_bytes, uint64_t all_bytes)> progress = {};  ///< called now and then
+  bool with_tokenizer = true;      ///< false: the file has none
+  bool force = false;              ///< replace an existing file
+  int threads = 0;                 ///< 0: one per core that this process may use
+  std::function<void(uint64_t done_bytes, uint64_t all_bytes)> progress = {};  ///< called repeatedly
 };
 
 struct QuantizeReport {
@@ -29,19 +29,20 @@ struct QuantizeReport {
     int tensors = 0;
     uint64_t bytes = 0;
   };
-  std::vector<Type> types;         ///< what the tensors became, the most bytes first
-  std::vector<std::string> notes;  ///< what is not as asked, one line each
+  std::vector<Type> types;         ///< types of the written tensors, most bytes first
+  std::vector<std::string> notes;  ///< deviations from what was asked for, one line each
   int64_t parameters = 0;
   uint64_t file_bytes = 0;
 };
 
+/// The values of QuantizeOptions::type.
 std::vector<std::string_view> quantize_types();
 
-/// Vectors are f32. For an integer type, rows that are no whole blocks fall back (q4_k to q5_0, anything to f16), the
-/// vocabulary's matrices (token_embd, output) of a 4-bit type are q6_k or else q8_0, and learned positions are f32.
-/// The file appears complete or not at all; a model of any size takes a few MiB besides its mapping.
-/// Errors: a model that cannot be opened, is quantised already or has a value that is not finite; a tokenizer that GGUF
-/// has no place for; an output that exists or cannot be written.
+/// Writes the file. Vectors are f32. For an integer type, rows that are not whole blocks fall back (q4_k to q5_0, any
+/// type to f16), the vocabulary's matrices (token_embd, output) are q6_k or else q8_0 with a 4-bit type, and learned
+/// positions are f32. The file appears complete or not at all. A model of any size needs a few MiB besides its mapping.
+/// Errors: those of Model::open(); unsupported, a model that is already quantised or that GGUF cannot express, or such
+/// a tokenizer; damaged, a value that is not finite; bad_argument, an output that exists; io.
 Result<QuantizeReport> quantize(const QuantizeOptions& options);
 
 }  // namespace kvasir

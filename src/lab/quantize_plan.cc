@@ -1,4 +1,4 @@
-// The two sources: a model under Hugging Face's names, and another GGUF file.
+// Plans a GGUF file from either source: a model with Hugging Face's tensor names, or another GGUF file.
 #include "lab/quantize_plan.h"
 
 #include <algorithm>
@@ -31,7 +31,7 @@ uint32_t file_type(std::string_view name) {
 Result<void> refuse_integers(const TensorInfo& tensor, const std::string& where) {
   if (tensor.codec != nullptr && tensor.codec->block_elems == 1) return {};
   return fail(Error::unsupported,
-              fmt::format("tensor {} is {} already, and quantising twice loses more than once", in_quotes(tensor.name),
+              fmt::format("tensor {} is {} already, and quantising it again would lose more", in_quotes(tensor.name),
                           tensor.dtype),
               where, "the model in f32, f16 or bf16");
 }
@@ -53,11 +53,11 @@ class FolderPlanner {
     if (names_->arch.empty())
       return fail(Error::unsupported, fmt::format("GGUF has no name for a {} model", family_->name), where_);
     if (config_.has_extras())
-      return fail(Error::unsupported, "nothing is known to write of its multipliers, caps or experts", where_,
+      return fail(Error::unsupported, "its multipliers, caps or experts cannot be written as GGUF", where_,
                   "a GGUF file of the model in f32, f16 or bf16, which keeps its keys");
     KVASIR_CHECK(rope());
     if (interleaved() && names_->paired.empty())
-      return fail(Error::unsupported, "its rows are in an order that GGUF has no word for", where_);
+      return fail(Error::unsupported, "its rows are in an order that GGUF cannot express", where_);
     plan_.source = std::move(files.tensors);
     KVASIR_CHECK(numbers());
     KVASIR_CHECK(tensors());
@@ -74,13 +74,13 @@ class FolderPlanner {
   GgufEntries& entries() { return plan_.entries; }
   std::string key(std::string_view name) const { return fmt::format("{}.{}", names_->arch, name); }
 
-  // One plain kind is what the keys below can say.
+  // The keys below can express only one plain kind of RoPE.
   Result<void> rope() {
     if (config_.ropes.empty()) return {};
     rope_ = &config_.ropes.front();
     if (config_.ropes.size() == 1 && config_.rope_kinds.empty() && !rope_->yarn && rope_->long_factors.empty())
       return {};
-    return fail(Error::unsupported, "nothing is known to write of its kinds of RoPE", where_,
+    return fail(Error::unsupported, "its kinds of RoPE cannot be written as GGUF", where_,
                 "a GGUF file of the model in f32, f16 or bf16, which keeps its keys");
   }
 
@@ -111,12 +111,12 @@ class FolderPlanner {
     } else if (name == "rope.freq_base") {
       return real(name, rope_->theta);
     } else {
-      return fail(Error::unsupported, fmt::format("nothing is known to write under {}", key(name)), where_);
+      return fail(Error::unsupported, fmt::format("no value is known for the key {}", key(name)), where_);
     }
     return {};
   }
 
-  // One number, and which layers it is of.
+  // Writes one window, and which layers have it.
   void windows() {
     const std::vector<int>& all = config_.windows;
     const auto window = std::max_element(all.begin(), all.end());
@@ -127,7 +127,7 @@ class FolderPlanner {
     entries().i32s(key("attention.sliding_window_pattern"), pattern);
   }
 
-  // GGUF keeps these in 32 bits.
+  // GGUF stores these numbers in 32 bits.
   Result<void> real(std::string_view name, double value) {
     const auto rounded = static_cast<float>(value);
     if (static_cast<double>(rounded) != value)
@@ -153,8 +153,8 @@ class FolderPlanner {
     if (info == nullptr) return {};
     KVASIR_CHECK(refuse_integers(*info, where_));
     if (spec.less_one || spec.by_head != 0 || info->scattered)
-      return fail(Error::unsupported, fmt::format("nothing is known to write of {}", in_quotes(spec.name)), where_,
-                  "a GGUF file of the model in f32, f16 or bf16");
+      return fail(Error::unsupported, fmt::format("the tensor {} cannot be written as GGUF", in_quotes(spec.name)),
+                  where_, "a GGUF file of the model in f32, f16 or bf16");
     KVASIR_TRY(std::string name, gguf_name(spec.name));
     TensorPlan t{.decl = {std::move(name), nullptr, spec.shape}, .from = info->codec, .data = plan_.source.data(*info)};
     t.transpose = spec.shape.size() == 2 && spec.conv1d && names_->transposed;
@@ -165,7 +165,7 @@ class FolderPlanner {
     return {};
   }
 
-  // "blk.3.attn_q.weight" -> "attn_q"; nothing where it is no layer's.
+  // "blk.3.attn_q.weight" -> "attn_q"; empty for a tensor outside the layers.
   static std::string_view layer_part(std::string_view name) {
     if (!name.starts_with("blk.")) return {};
     const size_t begin = name.find('.', 4) + 1;
@@ -197,7 +197,7 @@ class FolderPlanner {
                              .data = std::as_bytes(std::span(factors))});
   }
 
-  // All of it, so that the file means what the folder does.
+  // Writes all sampling defaults, so that the file samples as the folder does.
   void sampling(const SamplingParams& p) {
     entries().f32("general.sampling.temp", static_cast<float>(p.temperature));
     entries().i32("general.sampling.top_k", p.top_k);
@@ -207,21 +207,23 @@ class FolderPlanner {
     entries().i32("general.sampling.penalty_last_n", p.repeat_last_n);
   }
 
-  // The beginning of a text is the tokenizer's to say, if there is one.
+  // The end-of-text ids. The BOS id is written with the tokenizer.
   Result<void> special_ids() {
     constexpr std::array kNames{"eos", "eot", "eom"};
     for (size_t i = 0; i < config_.eos.size() && i < kNames.size(); ++i)
       entries().u32(fmt::format("tokenizer.ggml.{}_token_id", kNames[i]), static_cast<uint32_t>(config_.eos[i]));
     for (size_t i = kNames.size(); i < config_.eos.size(); ++i)
-      plan_.notes.push_back(fmt::format("token {} does not end a text: GGUF names three that do", config_.eos[i]));
+      plan_.notes.push_back(
+          fmt::format("token {} does not end a text in the file: GGUF has keys for three such tokens", config_.eos[i]));
     return {};
   }
 
   Result<void> tokenizer(const ModelFiles& files) {
     const fs::path file = options_.tokenizer.empty() ? files.tokenizer : fs::path(options_.tokenizer);
     if (file.empty() || !options_.with_tokenizer) {
-      if (options_.with_tokenizer) plan_.notes.push_back("no tokenizer lies beside the model, so the file has none");
-      entries().string("tokenizer.ggml.model", "no_vocab");  // llama.cpp's word
+      if (options_.with_tokenizer)
+        plan_.notes.push_back("there is no tokenizer beside the model, so the file has none");
+      entries().string("tokenizer.ggml.model", "no_vocab");  // as llama.cpp names it
       if (config_.bos) entries().u32("tokenizer.ggml.bos_token_id", static_cast<uint32_t>(*config_.bos));
       return {};
     }
@@ -252,7 +254,7 @@ class FolderPlanner {
     if (v.add_space_prefix) entries().boolean("tokenizer.ggml.add_space_prefix", *v.add_space_prefix);
   }
 
-  // As text only; a folder may have one in other shapes, or none.
+  // Copies the chat template if it is a plain text; a folder may have it in other forms, or none.
   void chat_template() {
     const auto view = ConfigView::read(fs::path(where_) / "tokenizer_config.json");
     if (!view) return;
@@ -280,7 +282,7 @@ bool copied(std::string_view key, bool with_tokenizer) {
 
 Result<GgufPlan> plan_from_gguf(const fs::path& path, const QuantizeOptions& options) {
   KVASIR_TRY(const ModelFiles files, read_model_files(path));
-  KVASIR_CHECK(describe_model(files, path.string()));  // only what Kvasir can name
+  KVASIR_CHECK(describe_model(files, path.string()));  // refuses models that Kvasir does not support
   KVASIR_TRY(GgufFile file, open_gguf(path));
   if (!options.tokenizer.empty())
     return fail(Error::bad_argument, "a GGUF file keeps the tokenizer that it has", "QuantizeOptions::tokenizer",

@@ -1,5 +1,4 @@
-// What a GGUF file of a model will hold: its metadata, and for each tensor where its values come from. Writing it is
-// quantize.cc's.
+// The plan of a GGUF file of a model: its metadata, and the source of each tensor's values. quantize.cc writes it.
 #pragma once
 
 #include <deque>
@@ -15,18 +14,18 @@
 
 namespace kvasir {
 
-/// A tensor to write, and its rows (of a vector: its elements) in the source.
+/// A tensor to write, and the location of its rows (for a vector, its elements) in the source.
 struct TensorPlan {
   TensorDecl decl;
-  const Codec* from = nullptr;  ///< one element a block
+  const Codec* from = nullptr;  ///< of the source; one element per block
   std::span<const std::byte> data;
-  /// Rows come in groups of so many: row j * pair_dim / 2 + i of a group is written as row 2i + j. 0: in order.
+  /// Rows per group: row j * pair_dim / 2 + i of a group is written as row 2i + j. 0: rows stay in order.
   int pair_dim = 0;
   bool transpose = false;
 
   int64_t cols() const { return decl.shape.back(); }
   int64_t rows() const;
-  /// Decodes the values of row r as it is written.
+  /// Decodes the values of row r of the tensor to write.
   void row(int64_t r, float* out) const;
 
  private:
@@ -37,12 +36,13 @@ struct GgufPlan {
   GgufEntries entries;
   std::vector<TensorPlan> tensors;  ///< in file order
   std::vector<std::string> notes;
-  // What the spans point into.
+  // Owners of the memory that the tensors' spans point to.
   TensorDir source;
   std::deque<std::vector<float>> made;
 };
 
-/// Requires: options.type is one of quantize_types(). Nothing is written.
+/// Plans the file; writes nothing. Requires: options.type is one of quantize_types(). Errors: those of quantize() that
+/// concern the model and the tokenizer.
 Result<GgufPlan> plan_gguf(const std::filesystem::path& model, const QuantizeOptions& options);
 
 }  // namespace kvasir

@@ -1,5 +1,5 @@
-// A model and the GGUF file written from it: the same model where the type is the same, near it where it is smaller;
-// and what cannot be written is refused by its name.
+// A model and the GGUF file written from it: equal if the type is the same, close to it if the type is narrower. A
+// model that cannot be written is refused with the reason.
 #include "lab/quantize.h"
 
 #include <algorithm>
@@ -37,7 +37,7 @@ class Quantize : public testing::Test {
  protected:
   std::string path(const std::string& name) const { return (folder_ / name).string(); }
 
-  // Writes NAME.gguf of a model; its report.
+  // Writes a model to NAME.gguf and returns the report.
   QuantizeReport write(const std::string& model, const std::string& type, const std::string& name,
                        bool with_tokenizer = true) const {
     const auto report = quantize({.model = model,
@@ -94,7 +94,7 @@ TEST_F(Quantize, BothShippedModelsSurviveEveryFloatType) {
   }
 }
 
-// tests/gguf_models.h writes the same files in its own way.
+// tests/support/gguf_models.h writes the same files independently.
 TEST_F(Quantize, EveryByteIsTheConverters) {
   const std::pair<const char*, uint32_t> types[] = {{"f32", 0}, {"f16", 1}, {"bf16", 30}};
   for (const auto& [type, number] : types) {
@@ -128,7 +128,7 @@ TEST_F(Quantize, EveryByteIsTheConverters) {
   }
 }
 
-// Families, biases, rotations: a random model of each, whose receipt does not move.
+// Families, biases, kinds of RoPE: a random model of each keeps its receipt.
 TEST_F(Quantize, EveryFamilyKeepsItsReceipt) {
   const std::string shape = R"("hidden_size": 48, "intermediate_size": 80, "num_hidden_layers": 2,
 "num_attention_heads": 6, "num_key_value_heads": 2, "max_position_embeddings": 128, "rms_norm_eps": 1e-6,
@@ -214,7 +214,7 @@ TEST_F(Quantize, ALlama2cFileWritesTheSameStory) {
 
 // ---- smaller types ------------------------------------------------------------------------------------------------
 
-// Relative root of the mean squared error of each matrix against the folder's.
+// For each type, the largest relative root-mean-square error of a matrix against the folder's.
 std::map<std::string, double> errors_of(const std::string& folder, const std::string& gguf) {
   const auto a = read_model_files(folder), b = read_model_files(gguf);
   EXPECT_TRUE(a && b) << message_of(b);
@@ -247,7 +247,7 @@ TEST_F(Quantize, IntegersAreNearTheFolders) {
 "num_hidden_layers": 1, "num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 64,
 "hidden_act": "silu", "vocab_size": 300})");
   ASSERT_TRUE(synthesize({.shape = path("c.json"), .out = folder_ / "m", .dtype = "f32"}));
-  // Triangular numbers have no far ends, so that their errors lie below those of normal ones.
+  // The values have a triangular distribution, without long tails, so errors are smaller than with a normal one.
   const std::map<std::string, std::map<std::string, double>> most = {{"q8_0", {{"q8_0", 0.0060}}},
                                                                      {"q4_0", {{"q4_0", 0.0850}, {"q6_k", 0.0160}}},
                                                                      {"q4_k", {{"q4_k", 0.0680}, {"q6_k", 0.0160}}}};
@@ -271,10 +271,10 @@ TEST_F(Quantize, IntegersAreNearTheFolders) {
 
 TEST_F(Quantize, RowsThatAreNoWholeBlocksFallBackAndSaySo) {
   const QuantizeReport tales = write(kModels + "tales", "q4_k", "t");
-  EXPECT_THAT(tales.notes, Contains(HasSubstr("attn_q.weight: rows of 192 are no whole blocks of 256 (q4_k), so they "
+  EXPECT_THAT(tales.notes, Contains(HasSubstr("attn_q.weight: rows of 192 are not whole blocks of 256 (q4_k), so they "
                                               "are q5_0 (6 tensors)")));
   EXPECT_THAT(tales.notes,
-              Contains("token_embd.weight: rows of 192 are no whole blocks of 256 (q6_k), so they are q8_0"));
+              Contains("token_embd.weight: rows of 192 are not whole blocks of 256 (q6_k), so they are q8_0"));
   EXPECT_EQ(tales.parameters, (*Model::open(kModels + "tales"))->info().parameters);
   EXPECT_EQ(tales.file_bytes, std::filesystem::file_size(gguf("t")));
   std::vector<std::string> types;
@@ -385,12 +385,12 @@ TEST_F(Quantize, ValuesThatAreNotFiniteAreRefusedForIntegers) {
   std::string bytes = slurp(folder_ / "m/model.safetensors");
   const TensorInfo* up = files->tensors.find("model.layers.1.mlp.up_proj.weight");
   ASSERT_NE(up, nullptr);
-  bytes.replace(up->offset + up->bytes - 2, 2, "\x80\x7f");  // an infinity at its end
+  bytes.replace(up->offset + up->bytes - 2, 2, "\x80\x7f");  // its last value becomes infinite
   put(folder_ / "m/model.safetensors", bytes);
   EXPECT_THAT(message_of(quantize({.model = path("m"), .out = folder_ / "x.gguf", .type = "q8_0"})),
               AllOf(HasSubstr("blk.1.ffn_up.weight"), HasSubstr("not finite")));
   EXPECT_FALSE(std::filesystem::exists(folder_ / "x.gguf"));
-  EXPECT_THAT(write(path("m"), "f16", "y").notes, Contains("blk.1.ffn_up.weight: numbers larger than f16 holds: 1"));
+  EXPECT_THAT(write(path("m"), "f16", "y").notes, Contains("blk.1.ffn_up.weight: numbers outside the range of f16: 1"));
   EXPECT_THAT(write(path("m"), "bf16", "z").notes, IsEmpty());
 }
 

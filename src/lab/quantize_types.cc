@@ -1,5 +1,5 @@
-// The rules of quantize.h. Source of the fallbacks and of what is never quantised: ggml-org/llama.cpp,
-// src/llama-quant.cpp; its finer choices by layer are not taken over.
+// Implements the rules of quantize.h. Source of the fallbacks and of the tensors that are never quantised:
+// ggml-org/llama.cpp, src/llama-quant.cpp. Its finer choices by layer are left out.
 #include "lab/quantize_types.h"
 
 #include <array>
@@ -11,7 +11,7 @@
 namespace kvasir {
 namespace {
 
-// q4_k is "mostly Q4_K, small".
+// llama.cpp calls the file type of q4_k "mostly Q4_K, small".
 constexpr std::array kFileTypes{FileType{"f16", 1},  FileType{"bf16", 32}, FileType{"f32", 0},
                                 FileType{"q8_0", 7}, FileType{"q4_0", 2},  FileType{"q4_k", 14}};
 
@@ -40,7 +40,7 @@ const Codec& TypeChooser::choose(std::string_view name, const std::vector<int64_
   if (shape.size() == 1 || name.ends_with(".bias")) return codec_f32();  // biases of experts are matrices
   if (asked_.block_elems == 1) return asked_;
   if (name == "position_embd.weight") return codec_f32();          // read by row, never multiplied
-  if (name.find("ffn_gate_inp") != name.npos) return codec_f32();  // small, and a token's experts hang on it
+  if (name.find("ffn_gate_inp") != name.npos) return codec_f32();  // small, and it chooses a token's experts
   return matrix_type(name, shape.back());
 }
 
@@ -53,7 +53,7 @@ const Codec& TypeChooser::matrix_type(std::string_view name, int64_t cols) {
   const Codec* type = order.front();
   for (size_t i = 1; !fits(*type, cols); ++i) type = order[i];
   if (type != order.front())
-    ++fallbacks_[fmt::format("{}: rows of {} are no whole blocks of {} ({}), so they are {}", kind_of(name), cols,
+    ++fallbacks_[fmt::format("{}: rows of {} are not whole blocks of {} ({}), so they are {}", kind_of(name), cols,
                              order.front()->block_elems, order.front()->name, type->name)];
   return *type;
 }

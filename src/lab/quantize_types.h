@@ -1,4 +1,4 @@
-// Which type each tensor of a GGUF file gets when one is asked for.
+// Chooses the type of each tensor of a GGUF file for a requested weight type.
 #pragma once
 
 #include <map>
@@ -10,20 +10,20 @@
 
 namespace kvasir {
 
-/// The types that can be asked for, with llama.cpp's number for a file of them.
+/// A type that can be requested, with llama.cpp's number for a file of it.
 struct FileType {
   std::string_view name;
   uint32_t number;  ///< general.file_type. Source: ggml-org/llama.cpp, enum llama_ftype
 };
 std::span<const FileType> file_types();
 
-/// Chooses, and remembers where it could not do as asked.
+/// Chooses types, and records each deviation from the requested one.
 class TypeChooser {
  public:
   explicit TypeChooser(const Codec& asked) : asked_(asked) {}
 
   const Codec& choose(std::string_view name, const std::vector<int64_t>& shape);
-  /// One line for each kind of tensor that is not as asked.
+  /// One line for each kind of tensor that does not have the requested type.
   std::vector<std::string> notes() const;
 
  private:

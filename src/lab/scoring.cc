@@ -1,4 +1,4 @@
-// Cutting a text, and feeding it so that few logits are held at once.
+// Cuts a text into windows, and feeds them in pieces so that few logits are in memory at once.
 #include "lab/scoring.h"
 
 #include <algorithm>
@@ -11,11 +11,11 @@
 namespace kvasir {
 namespace {
 
-// Logits held at once, of all sessions.
+// Upper bound of the logits in memory at once, over all sessions.
 constexpr size_t kLogitBytes = size_t{8} << 20;
 constexpr size_t kMostRows = 256;
 
-// How many whole windows are to be scored.
+// The number of whole windows to score.
 Result<int> count_windows(size_t tokens, int window, int asked) {
   if (window < 3)
     return fail(Error::bad_argument, fmt::format("a window of {} tokens has none to score", window),
@@ -43,7 +43,7 @@ Result<TextWindows> TextWindows::cut(std::span<const int> ids, std::optional<int
                                      const Model& model) {
   TextWindows windows;
   KVASIR_TRY(windows.count_, count_windows(ids.size(), size, asked));
-  // A window's last token is scored and never fed, so no step would refuse it.
+  // A window's last token is scored and never fed, so no step would check it.
   KVASIR_CHECK(model.check_ids(ids, "text"));
   windows.ids_ = ids;
   windows.bos_ = bos;

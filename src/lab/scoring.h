@@ -1,5 +1,5 @@
-// What every measurement over a text shares: its windows, feeding one piece by piece, what logits say of a token,
-// means. What is measured is perplexity.h's and drift.h's.
+// Shared by measurements over a text: its windows, feeding one in pieces, log-sum-exp, means. The measurements are in
+// perplexity.h and drift.h.
 #pragma once
 
 #include <cstdint>
@@ -12,10 +12,10 @@
 
 namespace kvasir {
 
-/// Whole windows of a text, one after the other. In each the tokens after its middle one (size / 2) are scored.
+/// Consecutive whole windows of a text. In each, the tokens after the middle one (index size / 2) are scored.
 class TextWindows {
  public:
-  /// `asked` windows at most, 0 for all. `bos`, where given, stands in for a window's first token.
+  /// Cuts at most `asked` windows of `size` tokens, 0 for all. `bos`, if given, replaces the first token of each.
   /// Errors: fewer ids than one window takes, a window under 3 tokens, a negative count, an id that the model has no
   /// row for.
   static Result<TextWindows> cut(std::span<const int> ids, std::optional<int> bos, int size, int asked,
@@ -31,15 +31,15 @@ class TextWindows {
   int size_ = 0, count_ = 0;
 };
 
-/// Gets the tokens that were to come, and for each session the rows of logits that predict them.
+/// Takes the next tokens of the text, and for each session the logits [next][vocab] that predict them.
 using ScoreRows = std::function<void(std::span<const int> next, const PassOutput& sessions)>;
 
-/// Clears the sessions and feeds all of them `window` but its last token, side by side; `score` is called for the
-/// tokens after the middle one, in order, a few at a time. Errors: those of Engine::step.
+/// Clears the sessions and feeds `window` except its last token to all of them, in the same steps. `score` is called
+/// for the tokens after the middle one, in order, a few at a time. Errors: those of Engine::step.
 Result<void> score_window(Engine& engine, std::span<Session> sessions, std::span<const int> window,
                           const ScoreRows& score);
 
-/// ln of the sum of e^x, in double, in the order of the row: -ln p(id) is this less row[id].
+/// ln of the sum of e^x, in double, in the order of the row. -ln p(id) is this minus row[id].
 double log_sum_exp(std::span<const float> row);
 
 /// Mean and variance, one value at a time (Welford 1962).
@@ -48,7 +48,7 @@ class Moments {
   void add(double x);
   int64_t n() const { return n_; }
   double mean() const { return mean_; }
-  /// 0 for a single value, of which it is not known.
+  /// Standard error of the mean; 0 for fewer than two values, for which it is undefined.
   double standard_error() const;
 
  private:

@@ -1,4 +1,4 @@
-// Passes of which every feed has to succeed: an instrument has no use for a part of its sequences.
+// Steps in which every feed must succeed: a measurement cannot use only some of its sequences.
 #pragma once
 
 #include <kvasir/engine.h>
@@ -12,13 +12,13 @@ inline Result<void> check_feeds(const PassOutput& out) {
   return {};
 }
 
-/// Engine::step(). Errors: its own, and those of its feeds.
+/// As Engine::step(); also returns the first error of a feed.
 inline Result<void> step_all(Engine& engine, std::span<const Feed> feeds, PassOutput* out) {
   KVASIR_CHECK(engine.step(feeds, out));
   return check_feeds(*out);
 }
 
-/// Engine::decode_step(), likewise.
+/// As Engine::decode_step(); also returns the first error of a feed.
 inline Result<void> decode_all(Engine& engine, std::span<Session* const> sessions, std::span<const int> tokens,
                                PassOutput* out) {
   KVASIR_CHECK(engine.decode_step(sessions, tokens, out));

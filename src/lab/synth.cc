@@ -1,5 +1,5 @@
-// Writing a synthetic model folder: the weights tensor by tensor, then a temporary folder beside it, renamed when
-// complete.
+// Writes a synthetic model folder: the weights tensor by tensor, then a temporary folder beside the target, renamed
+// when complete. Its contents are made in synth_content.cc.
 #include "lab/synth.h"
 
 #include <fcntl.h>
@@ -19,7 +19,7 @@
 #include "base/float_env.h"
 #include "engine/model_files.h"
 #include "format/safetensors.h"
-#include "lab/synth_parts.h"
+#include "lab/synth_content.h"
 
 namespace kvasir {
 namespace fs = std::filesystem;
@@ -52,7 +52,7 @@ struct Tensor {
   }
 };
 
-// In file order, under Hugging Face's names; a tied head is the embedding again and is left out.
+// The tensors in file order, with Hugging Face's names; a tied head is the embedding and is left out.
 std::vector<Tensor> list_tensors(const Family& family, const ModelConfig& config) {
   const TensorTable table = family.tensor_table(config);
   std::vector<Tensor> tensors;
@@ -72,14 +72,14 @@ std::vector<Tensor> list_tensors(const Family& family, const ModelConfig& config
 
 // ---- where it is written ------------------------------------------------------------------------------------------
 
-// Takes away what an earlier synth made, and nothing else.
+// Checks that the target may be replaced and, with `remove`, removes it. Only files of an earlier synth are removed.
 Result<void> clear_target(const fs::path& out, bool force, bool remove) {
   std::error_code ec;
   const fs::file_status status = fs::status(out, ec);
   if (!fs::exists(status)) return {};
   if (!fs::is_directory(status))
-    return fail(Error::bad_argument, "exists and is no folder", out.string(), "another name");
-  if (fs::equivalent(out, fs::current_path(ec), ec))  // replaced, it would be gone for the shell that stands in it
+    return fail(Error::bad_argument, "exists and is not a folder", out.string(), "another name");
+  if (fs::equivalent(out, fs::current_path(ec), ec))  // a shell in it would lose its working directory
     return fail(Error::bad_argument, "is the current folder", out.string(), "the name of a folder to make");
   bool empty = true;
   for (fs::directory_iterator it(out, ec), end; !ec && it != end; it.increment(ec)) {
@@ -100,8 +100,8 @@ Result<void> clear_target(const fs::path& out, bool force, bool remove) {
   return {};
 }
 
-/// The folder as it is put together, from files that are whole already: it is seen for a moment only. What a process
-/// that was killed in that moment has left goes first.
+/// A temporary folder that exists only while complete files are moved into it. create() first removes what a process
+/// killed at that moment left behind.
 class TempFolder {
  public:
   static Result<TempFolder> create(const fs::path& beside) {
@@ -144,7 +144,7 @@ class TempFolder {
     names_.emplace_back(path_);
   }
 
-  // Never what another program put there.
+  // Removes our own files only, never those of another program.
   static void remove_ours(const fs::path& folder) {
     std::error_code ec;
     for (const std::string_view file : kFiles) fs::remove(folder / file, ec);
@@ -167,7 +167,7 @@ Result<void> check_space(const fs::path& folder, const fs::path& out, uint64_t b
 
 // ---- what is written ----------------------------------------------------------------------------------------------
 
-// All but the last step, which gives it its name.
+// Writes everything except the last step, which gives the file its name.
 Result<SafetensorsWriter> write_weights(const fs::path& path, const std::vector<Tensor>& tensors, const Codec& codec,
                                         const SynthOptions& options) {
   std::vector<TensorDecl> decls;
@@ -215,7 +215,7 @@ Result<void> synthesize_checked(const SynthOptions& options) {
   if (options.out.empty() || out.empty())
     return fail(Error::bad_argument, "no output folder is named", "SynthOptions::out", "a folder to make");
   KVASIR_CHECK(clear_target(out, options.force, false));
-  fs::path beside = out;  // in the same file system, and without a name where that can be
+  fs::path beside = out;  // in the same file system; the file has no name until it is complete, where possible
   beside += ".safetensors";
   KVASIR_TRY(SafetensorsWriter weights,
              write_weights(beside, list_tensors(*description.family, config), *find_codec(type.name), options));
@@ -240,7 +240,7 @@ std::vector<std::string_view> synth_types() {
 Result<void> synthesize(const SynthOptions& options) {
   try {
     return synthesize_checked(options);
-  } catch (const std::exception& e) {  // out of memory for one
+  } catch (const std::exception& e) {  // thrown by another library, for example when memory runs out
     return fail(Error::no_room, e.what(), options.shape);
   }
 }

@@ -1,5 +1,4 @@
-// Synthetic models: the generator against published vectors, the files byte for byte, what a forward pass makes of
-// them.
+// Synthetic models: the generator against published vectors, the files byte for byte, logits of a forward pass.
 #include "lab/synth.h"
 
 #include <gmock/gmock.h>
@@ -15,7 +14,7 @@
 
 #include "base/philox.h"
 #include "format/safetensors.h"
-#include "lab/synth_parts.h"
+#include "lab/synth_content.h"
 #include "tests/support/temp_files.h"
 
 namespace kvasir {

@@ -1,4 +1,4 @@
-// Traces of arrivals: reading them, and the course of a replay. Who replays one is bench_serve.cc, or src/serve.
+// Traces of arrivals: reading them, and the state of a replay. bench_serve.cc and src/serve run replays.
 #include <kvasir/bench.h>
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "lab/bench_parts.h"
+#include "lab/bench_common.h"
 
 namespace kvasir {
 
@@ -54,9 +54,9 @@ Result<std::vector<TraceRequest>> read_trace(const std::string& path) {
     }
     const TraceRequest& r = trace.back();
     if (!r.after.empty() && !names.contains(r.after))
-      return fail(Error::damaged, fmt::format("comes after '{}', which does not come before it", r.after), where);
+      return fail(Error::damaged, fmt::format("follows '{}', which no earlier line names", r.after), where);
     if (!names.emplace(r.name, trace.size() - 1).second)
-      return fail(Error::damaged, fmt::format("a second request '{}'", r.name), where);
+      return fail(Error::damaged, fmt::format("a second request named '{}'", r.name), where);
   }
   return trace;
 }
@@ -82,7 +82,7 @@ struct TraceReplay::Impl {
   struct State {
     std::vector<int> prompt, answer;
     double due = 0;
-    std::map<int, double> last;  // of each choice, its last token
+    std::map<int, double> last;  // choice -> time of its last token
     int tokens = 0;
   };
 
@@ -103,7 +103,7 @@ struct TraceReplay::Impl {
     --under_way;
     const auto next = followers.find(i);
     if (next == followers.end()) {
-      states[i] = {};  // nobody goes on with its text
+      states[i] = {};  // no other request continues its text
       return;
     }
     states[i].answer = std::move(answer);

@@ -1,4 +1,4 @@
-// The course of a replay, by moments that the test tells.
+// The state of a replay, with times that the test chooses.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -67,7 +67,7 @@ TEST(TraceReplay, TimesCountFromTheDueMoment) {
   TraceReplay replay(trace, kVocab);
   replay.take_due(2);             // b, due at 0.5
   replay.take_due(2);             // a, due at 1
-  replay.see_tokens(1, 1, 1, 2);  // choice 1 is no first token
+  replay.see_tokens(1, 1, 1, 2);  // choice 1 does not count for the first token
   replay.see_tokens(1, 0, 1, 3.5);
   replay.see_tokens(0, 0, 1, 5);
   replay.see_tokens(0, 0, 2, 5.125);

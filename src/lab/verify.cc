@@ -1,4 +1,4 @@
-// Comparing every way to compute with the plainest one.
+// Compares every way to compute with plain recomputation. The acts are in verify_acts.cc.
 #include <kvasir/verify.h>
 
 #include <algorithm>
@@ -21,35 +21,35 @@ namespace {
 using Prompts = std::span<const std::vector<int>>;
 
 struct Setting {
-  VerifyCase what;                 // with nothing compared yet
-  size_t prompts;                  // how many of them this case takes
-  const VerifyAct* act = nullptr;  // instead of generating
+  VerifyCase what;                 // its counters are still zero
+  size_t prompts;                  // number of prompts that this case takes
+  const VerifyAct* act = nullptr;  // null: plain generation
 };
 
-// "kv=q8_0 " or "window=24+4 ", before the names of cases of another type or window than asked for; else "".
+// Prefix of the name of a case with another KV type or window than requested: "kv=q8_0 " or "window=24+4 "; else "".
 std::string kind_of(const VerifyCase& c) {
   if (!c.kv_type.empty()) return fmt::format("kv={} ", c.kv_type);
   return c.window > 0 ? fmt::format("window={}+{} ", c.window, c.sinks) : "";
 }
 
-// Settings that must agree: those of one KV type and one window.
+// Settings with one KV type and window, whose results must agree.
 struct Group {
-  std::string what;  // before the names of its cases: "", "kv=q8_0 "
+  std::string what;  // prefix of the names of its cases: "", "kv=q8_0 "
   SessionOptions session;
   size_t prompts;
   std::vector<Setting> settings;
 };
 
-// What one prompt generated: ids and, at each step, the logits that chose them.
+// The tokens generated after one prompt, and the logits that chose each.
 struct Trajectory {
   std::vector<int> ids;
   std::vector<float> logits;  // [ids][vocab]
 };
 
-// Sees every generated token: prompt, step, its logits, its id.
+// Called for every generated token.
 using Visit = std::function<void(size_t prompt, int step, std::span<const float> logits, int id)>;
 
-// Up to `batch` sequences side by side: one prefill of all prompts, then one token each per step.
+// Runs `count` sequences in the same passes: one prefill of all prompts, then one token of each per step.
 Result<void> run_batch(Engine& engine, const SessionOptions& session_options, const VerifyOptions& o, size_t first,
                        size_t count, const Visit& visit) {
   std::vector<Session> sessions;
@@ -137,7 +137,7 @@ Result<Layouts> layouts_of(const VerifyOptions& o) {
 
 int middle_chunk(const VerifyOptions& o) { return o.chunks[o.chunks.size() / 2]; }
 
-// Prompts of cases that cost more than the others.
+// Number of prompts for cases that cost more than the others.
 size_t few_prompts(const VerifyOptions& o) { return std::max<size_t>(1, o.prompts.size() / 10); }
 
 std::vector<Setting> all_settings(const Layouts& layouts, const VerifyOptions& o) {
@@ -161,7 +161,7 @@ std::vector<Setting> all_settings(const Layouts& layouts, const VerifyOptions& o
   return settings;
 }
 
-// What every case of a group must give: each token from all of the text before it, computed anew.
+// The reference of a group: computes each token from the whole text before it, without a cache.
 Result<std::vector<Trajectory>> recompute(const std::shared_ptr<const Model>& model, const Group& group,
                                           const VerifyOptions& o) {
   const VerifyCase plainest{.layout = "none", .threads = 1, .chunk = 0, .batch = 1};
@@ -175,7 +175,7 @@ Result<std::vector<Trajectory>> recompute(const std::shared_ptr<const Model>& mo
   return reference;
 }
 
-// One case for each layout, of some prompts. `what` has the KV type or the window of all of them.
+// One case for each layout, with a tenth of the prompts. `what` has the KV type or window of all of them.
 Group other_group(VerifyCase what, SessionOptions session, const Layouts& layouts, const VerifyOptions& o) {
   Group group{kind_of(what), std::move(session), few_prompts(o), {}};
   what.threads = o.threads.back();
@@ -206,7 +206,7 @@ std::vector<Group> all_groups(const Model& model, const Layouts& layouts, const 
   return groups;
 }
 
-// What the reference typed: its prompts, and what it generated after each.
+// The texts of the reference: each prompt and the tokens generated after it.
 std::vector<KnownText> known_texts(const VerifyOptions& o, const std::vector<Trajectory>& reference, size_t count) {
   std::vector<KnownText> texts;
   for (size_t i = 0; i < count; ++i) {
@@ -216,7 +216,7 @@ std::vector<KnownText> known_texts(const VerifyOptions& o, const std::vector<Tra
   return texts;
 }
 
-// A generation that took no rows out is compared by its receipt, which is one bit here.
+// Compares a generation whose logits were not recorded by its receipt; a different receipt counts as one bit.
 Result<void> compare_with(const Model& model, std::span<const int> prompt, const Trajectory& want, const Generation& g,
                           VerifyCase* c) {
   const size_t vocab = want.logits.size() / want.ids.size();

@@ -1,4 +1,4 @@
-// The acts. All choices are of a generator with a fixed seed.
+// The acts of verify. All random choices come from generators with fixed seeds.
 #include "lab/verify_acts.h"
 
 #include <unistd.h>
@@ -20,7 +20,7 @@ int below(std::mt19937& random, int n) { return static_cast<int>(random() % stat
 
 namespace {
 
-// One text of a run, and its session.
+// Feeds ("types") one text of a run to its session, and compares the logits.
 class Typist {
  public:
   static Result<Typist> open(const ActRun& run, size_t text) {
@@ -32,7 +32,7 @@ class Typist {
     return Typist(*run_, text_, std::move(other));
   }
 
-  /// Tokens that are typed in all: the last one is only chosen.
+  /// Number of tokens to type: all except the last one, which is only chosen.
   int length() const { return static_cast<int>(text().tokens.size()) - 1; }
   int left() const { return length() - session.pos(); }
   std::span<const int> part(int first, int end) const {
@@ -40,7 +40,7 @@ class Typist {
   }
   const KnownText& text() const { return run_->texts[text_]; }
 
-  /// The next n tokens of the text.
+  /// Types the next n tokens of the text.
   Result<void> type(int n) {
     if (n <= 0) return {};
     const Feed feed{&session, part(session.pos(), session.pos() + n), Logits::all};
@@ -49,7 +49,7 @@ class Typist {
     compare(out[0].logits);
     return {};
   }
-  /// The text's own tokens backwards, which is another text.
+  /// Types up to n tokens of another text: this text's tokens in reverse.
   Result<void> type_something_else(int n) {
     const int most = std::min({n, length(), session.ctx() - session.pos()});
     if (most <= 0) return {};
@@ -57,7 +57,7 @@ class Typist {
     FeedOutput out;
     return run_->engine.prefill(session, other, &out);
   }
-  /// The logits of the last tokens typed, as far as these are the text's.
+  /// Compares the logits of the last typed tokens, if these follow the text.
   void compare(std::span<const float> rows) const {
     const size_t vocab = static_cast<size_t>(run_->engine.model().info().vocab), n = rows.size() / vocab;
     for (size_t i = 0; i < n; ++i) {
@@ -86,12 +86,12 @@ Result<void> each_text(const ActRun& run, F&& f) {
   return {};
 }
 
-// To nothing, where a window's cache has forgotten what is before.
+// Truncates to `length`, or to nothing if a windowed cache no longer holds the positions before it.
 void take_back(Session* session, int length) {
   if (!session->truncate(length)) session->clear();
 }
 
-// Passes of random company: any sequences, each with any number of its tokens.
+// Passes of random batches: any sequences, each with any number of its tokens.
 Result<void> batch(const ActRun& run) {
   std::mt19937 random(1);
   std::vector<Typist> all;
@@ -116,7 +116,7 @@ Result<void> batch(const ActRun& run) {
   return {};
 }
 
-// Two that part anywhere: one goes on with the text while the other writes something else, twice.
+// Forks anywhere: one session continues the text while the other types something else, twice.
 Result<void> fork(const ActRun& run) {
   std::mt19937 random(2);
   bool first_goes_on = false;
@@ -136,7 +136,7 @@ Result<void> fork(const ActRun& run) {
   return {};
 }
 
-// Something else is typed, taken back, and the text typed again.
+// Types something else, truncates it, and types the text again.
 Result<void> truncate(const ActRun& run) {
   std::mt19937 random(3);
   return each_text(run, [&](Typist& typist) -> Result<void> {
@@ -151,7 +151,7 @@ Result<void> truncate(const ActRun& run) {
   });
 }
 
-// Every point of the text is once where a new session finds what an earlier one left.
+// For every length of the text, a new session reuses the prefix that an earlier one left.
 Result<void> prefix(const ActRun& run) {
   return each_text(run, [&](Typist& typist) -> Result<void> {
     Session& session = typist.session;
@@ -166,14 +166,14 @@ Result<void> prefix(const ActRun& run) {
   });
 }
 
-// The next in the catalogue; after the last, or one that it does not have, the first.
+// The next layout in the catalogue; the first after the last, or after an unknown name.
 std::string layout_after(const std::string& name) {
   const auto all = catalog::layouts();
   const auto at = std::find_if(all.begin(), all.end(), [&](const auto& layout) { return layout.name == name; });
   return at == all.end() || at + 1 == all.end() ? all.front().name : (at + 1)->name;
 }
 
-// Saved anywhere, loaded into the layout that comes next, saved again and loaded back.
+// Saves anywhere, loads into the next layout, saves again and loads back.
 Result<void> snapshot(const ActRun& run) {
   namespace fs = std::filesystem;
   std::error_code ec;
@@ -194,7 +194,7 @@ Result<void> snapshot(const ActRun& run) {
   return done;
 }
 
-// Greedy, with guesses.
+// Generates greedily with prompt lookup (GenerateOptions::lookup).
 Result<void> lookup(const ActRun& run) {
   GenerateOptions options;
   options.sampling = {.temperature = 0};

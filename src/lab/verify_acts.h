@@ -1,5 +1,5 @@
-// What sequences may go through besides being generated, each a case of verify: shared passes, forks, truncations,
-// reused beginnings, files, guesses.
+// Operations on sequences besides plain generation, each a case of verify: shared passes, forks, truncations, reused
+// prefixes, snapshots, lookup, scheduling.
 #pragma once
 
 #include <functional>
@@ -12,19 +12,19 @@
 
 namespace kvasir {
 
-/// A text and where in it the reference's tokens begin.
+/// A text, and where the tokens that the reference generated begin.
 struct KnownText {
-  std::vector<int> tokens;  ///< the prompt and what was generated
-  int prompt = 0;           ///< tokens of the prompt
+  std::vector<int> tokens;  ///< the prompt and the generated tokens
+  int prompt = 0;           ///< number of tokens of the prompt
 };
 
-/// Takes the logits that an act computed, at the position that they choose: tokens [0, position) came before.
+/// Takes the logits [vocab] that choose the token at `position`, computed after tokens [0, position).
 using Compare = std::function<void(size_t text, int position, std::span<const float> row)>;
 
-/// Takes what was generated after a text's prompt, all of it or a beginning, with its receipt.
+/// Takes what was generated after a text's prompt, all of it or a prefix, with its receipt.
 using CompareGeneration = std::function<Result<void>(size_t text, const Generation& generation)>;
 
-/// Takes what a request gave in company and what it gives alone.
+/// Takes the results of a request run with others and run alone.
 using CompareAlone = std::function<void(const Generation& generation, const Generation& alone)>;
 
 struct ActRun {
@@ -45,7 +45,7 @@ std::span<const VerifyAct> verify_acts();
 
 /// The act of verify_schedule.cc: requests that share a scheduler and too little memory.
 Result<void> schedule(const ActRun& run);
-/// In [0, n), the same on every standard library.
+/// A random number in [0, n), the same with every standard library.
 int below(std::mt19937& random, int n);
 
 }  // namespace kvasir

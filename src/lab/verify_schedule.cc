@@ -1,4 +1,4 @@
-// Requests that share a scheduler and the memory of one and a half of them: they come, are cancelled, fork, are
+// Requests that share a scheduler and memory for one and a half of them: they arrive, are cancelled, fork, are
 // preempted and resumed at random, in passes of random size.
 #include <algorithm>
 #include <map>
@@ -15,9 +15,10 @@ namespace {
 
 constexpr int kChoices = 3;
 
-// Choices that go their own ways from the prompt on: what they write to shared blocks differs.
+// Options with random sampling, so that choices diverge after the prompt and write different rows to blocks they
+// shared.
 GenerateOptions drawn(size_t text, const KnownText& known) {
-  constexpr int kTokens = 8;  // each is compared with all of its text computed anew
+  constexpr int kTokens = 8;  // few, since the reference recomputes the whole text for each
   GenerateOptions options;
   options.sampling = {.temperature = 1, .top_k = 0, .top_p = 1, .min_p = 0, .seed = text};
   options.ignore_eos = true;
@@ -49,7 +50,7 @@ class Crowd {
   Crowd(const ActRun& run, const Alone& alone, Scheduler& scheduler)
       : run_(run), alone_(alone), scheduler_(scheduler) {}
 
-  // Twice as many requests as there are texts; somebody may cancel between any two passes.
+  // Runs twice as many requests as there are texts, and two more; between any two passes one may be cancelled.
   Result<void> go() {
     const size_t wanted = 2 * run_.texts.size() + 2;
     for (size_t sent = 0; sent < wanted || !texts_.empty();) {
@@ -105,7 +106,7 @@ class Crowd {
       if (const auto* error = std::get_if<Error>(&event.news)) return tl::unexpected(*error);
       const auto* done = std::get_if<Finished>(&event.news);
       if (done == nullptr) continue;
-      // A cancelled one that was never given a row has a receipt of nothing.
+      // A choice that was cancelled before it got any logits has nothing to compare.
       const Generation& g = done->generation;
       if (!g.receipt.empty() && !g.stats.cache.layout.empty() && sent->second.drawn)
         run_.compare_alone(g, alone_[sent->second.text][static_cast<size_t>(event.choice)]);
@@ -141,7 +142,7 @@ Result<void> schedule(const ActRun& run) {
       const auto engine,
       Engine::create(model, {.threads = run.engine.threads(), .prefill_chunk = 32, .prefix_ram = options.kv_ram}));
   std::mt19937 random(6);
-  double seconds = 0;  // a clock that makes every pass take any time, so that budgets of passes are any too
+  double seconds = 0;  // a clock that gives passes random durations, so that pass sizes are random too
   KVASIR_TRY(const auto scheduler,
              Scheduler::create(*engine, {.session = session, .max_sequences = 8, .step_ms = 50, .clock = [&] {
                                            return seconds += below(random, 100) * 1e-3;
@@ -152,7 +153,7 @@ Result<void> schedule(const ActRun& run) {
   KVASIR_TRY(const size_t block, run.engine.kv_bytes(session, 1));
   const bool presses = layout.pooled && alone > 3 * block;
   if (presses && scheduler->stats().preemptions == 0)
-    return fail(Error::internal, "no sequence gave up its memory, so that nothing was tried", "verify schedule");
+    return fail(Error::internal, "no sequence gave up its memory, so preemption was not tested", "verify schedule");
   return {};
 }
 

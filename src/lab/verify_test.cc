@@ -1,4 +1,4 @@
-// The names of the cases of verify, and its refusals. Mistakes that it catches are in tests/conformance.
+// Names of verify's cases, and its refusals. tests/conformance checks that it catches deliberate mistakes.
 #include <kvasir/verify.h>
 
 #include "tests/support/engines.h"

@@ -1,4 +1,4 @@
-// Splitting products over threads.
+// Divides products among the threads.
 #include "math/compute.h"
 
 #include <algorithm>
@@ -10,13 +10,13 @@
 namespace kvasir {
 namespace {
 
-// A chunk of a few-token product has two thirds of the weight bytes that are left for each thread, but not less than
-// so many bytes: memory is read faster in long runs (docs/performance.md), and the last chunks are short, so that no
-// thread waits long for another.
+// A chunk of a product of few tokens has two thirds of the weight bytes left per thread, but at least this many bytes:
+// memory is read faster in long runs (docs/performance.md). The last chunks are short, so no thread waits long for
+// another.
 constexpr size_t kLeastChunkBytes = size_t{128} << 10;
-constexpr int64_t kChunkRows = 16;  // a chunk of few tokens has a multiple of them
-// Up to so many rows a pass has such chunks too, from which kernels ask for rows ahead. They are shorter, as each byte
-// is more work.
+constexpr int64_t kChunkRows = 16;  // a chunk of a product of few tokens has a multiple of this
+// Passes of at most this many rows use such chunks too, so that kernels can prefetch the rows that follow. Their chunks
+// are shorter, since each byte is more work.
 constexpr int kSomeTokens = 64;
 static_assert(kArrangedRows >= kFewIntegerTokens);
 
@@ -45,21 +45,21 @@ size_t stored_row_bytes(const MatmulJob& job) { return job.w.codec->row_bytes(jo
 
 bool has_integers(const MatmulJob& job) { return job.w.codec->act == Act::q8; }
 
-// Of a pass of x_rows rows.
+// Whether the job takes the path for few tokens; x_rows is the number of rows in the pass.
 bool is_few(int x_rows, const MatmulJob& job) {
   if (!has_integers(job)) return job.y.n <= kFewTokens;
   return job.y.n <= kFewIntegerTokens && x_rows <= kArrangedRows;
 }
 
-// A matrix of a pass in which every row meets every weight.
+// Whether every row of a small pass meets every weight of this matrix.
 bool is_some(int x_rows, const MatmulJob& job) { return !job.w.conv1d && job.y.n == x_rows && x_rows <= kSomeTokens; }
 
-/// Output rows of one job.
+/// A range of output rows of one job.
 struct Piece {
   const MatmulJob* job;
   int64_t begin, end;
 };
-/// The work of a fork: chunk i is pieces[ends[i - 1]] to pieces[ends[i] - 1].
+/// The work of one parallel section: chunk i is pieces[ends[i - 1]] to pieces[ends[i] - 1].
 struct Chunks {
   std::vector<Piece> pieces;
   std::vector<int> ends;
@@ -78,7 +78,7 @@ void add_panels(const MatmulJob& job, Chunks* chunks) {
   }
 }
 
-// Long chunks first, which may go on from one job to the next.
+// Adds chunks from long to short; one chunk may span several jobs.
 void add_long(std::span<const MatmulJob* const> jobs, int threads, size_t least, Chunks* chunks) {
   if (jobs.empty()) return;
   size_t left = 0;
@@ -121,7 +121,7 @@ Chunks divide(std::span<const MatmulJob> jobs, int x_rows, int threads) {
   return chunks;
 }
 
-// Puts the outputs of one row in order, group by group: RowOrder::stored() of each, without its divisions.
+// Reorders the outputs of one row, group by group: RowOrder::stored() of each, without its divisions.
 void put_in_order(float* y, int64_t n, const RowOrder& order) {
   std::vector<float> group(static_cast<size_t>(order.group));
   for (int64_t begin = 0; begin < n; begin += order.group) {

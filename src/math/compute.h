@@ -1,5 +1,5 @@
-// What a forward pass computes with: the kernel table of this CPU, the threads, and a scratch area per thread.
-// Splits work over threads where it cannot change a bit: by output rows, by query rows, by elements.
+// The means to compute a forward pass with: this CPU's kernel table, the threads, and scratch memory per thread. Work
+// is divided by output rows, query rows or elements, which cannot change a bit of the result.
 #pragma once
 
 #include <memory>
@@ -16,15 +16,15 @@
 
 namespace kvasir {
 
-/// The order of a file's rows: each group of `group` rows is [group / (parts * unit)][parts][unit] in the file, and
-/// [parts][group / (parts * unit)][unit] as outputs. GGUF's q and k of a Llama are groups of head_dim with two parts of
-/// single rows; GPT-NeoX's q, k and v one group of three parts of heads.
+/// The order of a file's rows. Each group of `group` rows is [group / (parts * unit)][parts][unit] in the file, and
+/// [parts][group / (parts * unit)][unit] as outputs. q and k of a Llama in GGUF are groups of head_dim with two parts
+/// of single rows; q, k and v of GPT-NeoX are one group of three parts of heads.
 struct RowOrder {
-  int64_t group = 0;  // 0: rows are in the order of outputs
+  int64_t group = 0;  // 0: the file has the order of outputs
   int parts = 0;
   int64_t unit = 1;
 
-  /// The file's row of output r.
+  /// The file's row for output r.
   int64_t stored(int64_t r) const {
     if (group == 0) return r;
     const int64_t in_group = r % group, outer = group / (parts * unit);
@@ -33,10 +33,10 @@ struct RowOrder {
   }
 };
 
-/// The largest group of rotation pairs.
+/// Largest group that has rotation pairs.
 inline constexpr int kMaxPairDim = 1024;
 
-/// A weight matrix as stored: y = W x with W [rows][cols]; `conv1d` says that the file holds its transpose.
+/// A weight matrix as stored: y = W x with W [rows, cols]. `conv1d`: the file contains its transpose.
 struct Matrix {
   const Codec* codec = nullptr;
   const std::byte* data = nullptr;
@@ -48,7 +48,7 @@ struct Matrix {
   size_t row_bytes() const { return codec->row_bytes(conv1d ? rows : cols); }
 };
 
-/// A row-major view of activations: n rows of `cols`, `stride` floats apart.
+/// A view of activations: n rows of `cols` floats, `stride` floats apart.
 struct Rows {
   float* data = nullptr;
   int n = 0;
@@ -59,10 +59,11 @@ struct Rows {
   Rows columns(int64_t from, int64_t count) const { return {data + from, n, count, stride}; }
 };
 
-/// A pass of more rows has no product of few integer rows, even where it has products of a few of its rows.
+/// Largest number of rows of a pass that may use the integer kernels for few tokens. A larger pass uses panels even for
+/// jobs of few rows.
 inline constexpr int kArrangedRows = 64;
 
-/// One product of a fork: y[t] = w x[first + t] + bias for the rows of y.
+/// One of several products computed together: y[t] = w x[first + t] + bias, for each row t of y.
 struct MatmulJob {
   Matrix w;
   const float* bias = nullptr;
@@ -72,25 +73,25 @@ struct MatmulJob {
 
 class Compute {
  public:
-  /// Errors: an unusable CPU target, thread count out of range, no memory.
+  /// Errors: an unusable CPU target, a thread count out of range, no memory.
   static Result<std::unique_ptr<Compute>> create(int threads);
 
   const Kernels& kernels() const { return *kernels_; }
   ThreadPool& pool() { return *pool_; }
   int threads() const { return pool_->threads(); }
 
-  /// Grows every thread's scratch to at least `floats`. Call before the parallel part.
+  /// Grows every thread's scratch to at least `floats` floats. Call it outside of parallel sections. Errors: no memory.
   Result<void> reserve_scratch(int64_t floats);
   float* scratch(int worker) { return reinterpret_cast<float*>(scratch_[static_cast<size_t>(worker)].data()); }
 
-  /// Grows the room for the activations of integer weights: passes of up to n rows of `cols`, of which up to `few` are
-  /// read by products of few rows. Call before the parallel part.
+  /// Grows the memory for the activations of integer weights: passes of up to n rows of `cols`, of which up to `few`
+  /// are read by the kernels for few tokens. Call it outside of parallel sections. Errors: no memory.
   Result<void> reserve_acts(int64_t n, int64_t cols, int few = kFewIntegerTokens);
 
-  /// All jobs, which are products of rows of the same x, in one fork. Scratch of kPanelRows * cols floats must be
-  /// reserved, and room for the activations where a job has integer weights. Of no rows nothing is computed.
+  /// Computes all jobs, products of rows of the same x, in one parallel section. Requires: scratch of kPanelRows * cols
+  /// floats reserved, and memory for the activations if a job has integer weights. With no rows it does nothing.
   void matmul(const Rows& x, std::span<const MatmulJob> jobs);
-  /// f(t) for t in [0, n), in blocks over the threads.
+  /// Calls f(t) for t in [0, n), in blocks of tokens over the threads.
   template <class F>
   void for_rows(int n, F&& f) {
     constexpr int kBlock = 4;
@@ -101,7 +102,7 @@ class Compute {
 
  private:
   Compute() = default;
-  /// x as integer weights want it, that of few tokens arranged too; null if no job has such.
+  /// Encodes x for integer weights, and arranges it for the kernels for few tokens. Null if no job has integer weights.
   const ActBlock* encode_x(const Rows& x, std::span<const MatmulJob> jobs);
   std::byte* arranged(Arrangement arrangement, const Rows& x);
 

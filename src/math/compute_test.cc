@@ -1,4 +1,4 @@
-// Splitting products over threads: the bits do not depend on how many there are, and scratch is each thread's own.
+// Division of products among threads: bits do not depend on the number of threads, and each thread has its own scratch.
 #include "math/compute.h"
 
 #include <algorithm>
@@ -20,7 +20,7 @@ std::unique_ptr<Compute> make_compute(int threads, int64_t scratch) {
   return std::move(*compute);
 }
 
-// Several products of the same x with the memory they need.
+// Several products of the same x, with the memory that they need.
 struct Jobs {
   std::vector<std::vector<std::byte>> weights;
   std::vector<std::vector<float>> ys, biases;
@@ -54,7 +54,7 @@ std::unique_ptr<Compute> make_compute(int threads, const Jobs& jobs) {
   return compute;
 }
 
-// An odd number of inputs, and one that integer types can have; those stand between others.
+// Jobs with an odd number of inputs, and jobs with a number that integer types can have, mixed with others.
 std::vector<Jobs> mixed_jobs(int tokens, uint64_t seed) {
   Random random(seed);
   std::vector<Jobs> all;
@@ -64,7 +64,7 @@ std::vector<Jobs> mixed_jobs(int tokens, uint64_t seed) {
   odd.add(codec_bf16(), 199, false, random);
   odd.add(codec_bf16(), 99, true, random);
   odd.add(codec_f32(), 300, true, random);
-  odd.add(codec_f32(), 3001, false, random);  // more than a chunk, whose last goes on in the next job
+  odd.add(codec_f32(), 3001, false, random);  // more than one chunk; its last chunk continues in the next job
   odd.add(codec_f16(), 5, false, random);
   Jobs& whole = all.emplace_back(tokens, 256, random);
   whole.add(*find_codec("q8_0"), 33, false, random);
@@ -130,7 +130,7 @@ TEST(ThreadsCompute, EqualsTheScalarKernelInBits) {
   }
 }
 
-// GGUF's rows of q and k: output j * pair_dim / 2 + i of a group is the stored row 2i + j, whatever the threads.
+// GGUF's rows of q and k: output j * pair_dim / 2 + i of a group is stored row 2i + j, for any number of threads.
 TEST(ThreadsCompute, PairedRowsComeOutInOrder) {
   Random random(24);
   Jobs jobs(6, 40, random);
@@ -150,7 +150,7 @@ TEST(ThreadsCompute, PairedRowsComeOutInOrder) {
           const auto at = [&](int row) { return static_cast<size_t>(t * 24 + group * 8 + row); };
           ASSERT_EQ(jobs.ys[0][at(j * 4 + i)], plain[at(2 * i + j)]) << t << " " << group << " " << i << " " << j;
         }
-  jobs.list[0].bias = jobs.biases[0].data();  // lies as the rows do
+  jobs.list[0].bias = jobs.biases[0].data();  // a bias in the order of the rows
   compute->matmul(jobs.x, jobs.list);
   EXPECT_EQ(jobs.ys[0][1], stored[2]);
 }

@@ -1,6 +1,7 @@
-// The forward path's functions, written once over the vec16 operations, so every CPU computes the same bits: exp, tanh,
-// sigmoid, silu, gelu, sin, cos. V is a V16 of any vec16_*.h or scalar::F1. Only + - * / fma, comparisons, selections,
-// sign operations and pow2 are used. Loops over rows do not live here, nor does double precision (functions_f64.h).
+// The forward pass's functions, written once over the vec16 operations so that every CPU computes the same bits: exp,
+// tanh, sigmoid, silu, gelu, sin, cos. V is a V16 of any vec16_*.h, or scalar::F1. They use only + - * / fma,
+// comparisons, selections, sign operations and pow2. Loops over rows are in the kernels; double precision is in
+// functions_f64.h.
 //
 // Largest errors over every float (sin, cos: to 1e5), in ulp: exp 0.90, tanh 1.59, sigmoid 1.97, sin 1.54, cos 1.53;
 // functions_test.cc samples them against a bound of 2. NaN gives NaN.
@@ -12,17 +13,17 @@
 
 namespace kvasir {
 
-/// The nearest integer, ties to even, for |x| < 2^22: adding 1.5 * 2^23 leaves no room for a fraction.
+/// The nearest integer, ties to even, for |x| < 2^22: adding 1.5 * 2^23 leaves no bits for a fraction.
 template <class V>
 KVASIR_SIMD_FN V round_to_int_v(V x) {
   const V magic = V::broadcast(0x1.8p23f);
   return (x + magic) - magic;
 }
 
-/// e^x; 0 below -104, infinity above 88.73; denormal results are rounded once more from a normal one.
+/// e^x; 0 below -104, infinity above 88.73. Denormal results are rounded a second time, from a normal number.
 template <class V>
 KVASIR_SIMD_FN V exp_v(V x) {
-  // Past these ends the result is 0 or infinity already, and n below stays in reach of two powers of two.
+  // Beyond these ends the result is already 0 or infinity, and n below stays in range of two powers of two.
   const V high = V::broadcast(89.0f);
   const V a = max(V::broadcast(-104.0f), select(gt(x, high), high, x));
   const V n = round_to_int_v(a * V::broadcast(0x1.715476p0f));
@@ -51,24 +52,24 @@ KVASIR_SIMD_FN V tanh_v(V x) {
   q = fma(q, z, V::broadcast(0x1.110e4ap-3f));
   q = fma(q, z, V::broadcast(-0x1.555550p-2f));
   const V near = fma(z * q, a, a);
-  // Above it tanh a >= 1/2, so the subtraction keeps its digits.
+  // For larger a, tanh a >= 1/2, so the subtraction keeps its digits.
   const V far = one - two / (exp_v(two * a) + one);
   return copysign(select(lt(a, V::broadcast(0.55f)), near, far), x);
 }
 
-/// 1 / (1 + e^-x), from e^-|x|, so that the far negative side keeps its relative accuracy.
+/// 1 / (1 + e^-x), computed from e^-|x|, so that far negative x keep their relative accuracy.
 template <class V>
 KVASIR_SIMD_FN V sigmoid_v(V x) {
   const V one = V::broadcast(1.0f), e = exp_v(negate(abs(x)));
   const auto negative = lt(x, V::broadcast(0.0f));
   const V d = one + e;
   const V q = select(negative, e, one) / d;
-  // What the sum's rounding lost is worth up to 1 ulp of q; 1/d is q itself, or 1 - q where q is e/d.
+  // Corrects for the rounding error of the sum, up to 1 ulp of q. 1/d is q itself, or 1 - q if q is e/d.
   const V lost = e - (d - one), reciprocal = select(negative, one - q, q);
   return fma(negate(q * lost), reciprocal, q);
 }
 
-/// x * sigmoid(x). Minus infinity gives NaN: an infinite activation is a fault and must stay visible.
+/// x * sigmoid(x). Minus infinity gives NaN: an infinite activation is an error and must stay visible.
 template <class V>
 KVASIR_SIMD_FN V silu_v(V x) {
   return x * sigmoid_v(x);
@@ -113,7 +114,7 @@ KVASIR_SIMD_FN V relu_squared_v(V x) {
   return y * y;
 }
 
-/// a sigmoid(1.702 a) (u + 1), a = min(gate, 7), u = up clamped to -7..7: gpt-oss's SwiGLU.
+/// gpt-oss's SwiGLU: a sigmoid(1.702 a) (u + 1) with a = min(gate, 7) and u = up clamped to -7..7.
 template <class V>
 KVASIR_SIMD_FN V clamped_swiglu_v(V gate, V up) {
   const V most = V::broadcast(7.0f), least = V::broadcast(-7.0f);
@@ -136,7 +137,8 @@ KVASIR_SIMD_FN QuarterTurns<V> reduce_quarter_turns(V x) {
   return {n, fma(n, V::broadcast(0x1.ee59dap-50f), r)};
 }
 
-/// sin(n pi/2 + r): sin r or cos r by n's parity, negative in the half turn that n mod 4 = 2, 3 (here 2, -2, -1) names.
+/// sin(n pi/2 + r): sin r or cos r by the parity of n, negated in the half turn where n mod 4 is 2 or 3 (here 2, -2 or
+/// -1).
 template <class V>
 KVASIR_SIMD_FN V sin_of_turns(V n, V r) {
   const V a = abs(r), z = r * r, one = V::broadcast(1.0f);
@@ -162,7 +164,7 @@ KVASIR_SIMD_FN V sin_of_turns(V n, V r) {
 template <class V>
 KVASIR_SIMD_FN V sin_v(V x) {
   const QuarterTurns<V> t = reduce_quarter_turns(x);
-  // Below 2^-13 sin x is x to the last bit but one, and the reduction would lose the sign of a zero.
+  // Below 2^-13 sin x equals x to the last bit but one, and the reduction would lose the sign of a zero.
   return select(lt(abs(x), V::broadcast(0x1p-13f)), x, sin_of_turns(t.n, t.r));
 }
 

@@ -1,4 +1,5 @@
-// exp, log, pow, sin and cos in double. Series coefficients are the exact fractions rounded by the compiler; no fits.
+// exp, log, pow, sin and cos in double. Series coefficients are exact fractions, rounded by the compiler; nothing is
+// fitted.
 #include "math/functions_f64.h"
 
 #include <bit>
@@ -11,7 +12,7 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
-// ln 2 in two parts, the first with 20 zero bits at its end, so that k times it is exact.
+// ln 2 in two parts. The first has 20 zero bits at its end, so that k times it is exact.
 constexpr double kLn2High = 0x1.62e42feep-1, kLn2Low = 0x1.a39ef35793c76p-33;
 
 /// A value as an unevaluated sum, |low| far below |high|.
@@ -75,13 +76,13 @@ Pair log_of(double x) {
   const double m = std::bit_cast<double>(bits - (static_cast<uint64_t>(e) << 52));
   exponent += static_cast<double>(e);
 
-  // s = f / (2 + f) with f = m - 1, and what its rounding lost.
+  // s = f / (2 + f) with f = m - 1, and its rounding error.
   const double f = m - 1.0, d = 2.0 + f;
   const double s = f / d;
   const double s_lost = (std::fma(-s, d, f) - s * (f - (d - 2.0))) / d;
   const double z = s * s;
   const double series = std::fma(s * z, horner(kLog, z), 2.0 * s_lost);
-  // exponent ln 2 + 2 s + series, large to small.
+  // exponent ln 2 + 2 s + series, from large to small.
   const double a = exponent * kLn2High, b = 2.0 * s;
   const double sum = a + b, b_part = sum - a;
   const double low = ((a - (sum - b_part)) + (b - b_part)) + std::fma(exponent, kLn2Low, series);

@@ -1,10 +1,11 @@
-// Double-precision functions for tables that are made once (RoPE, YaRN) and for sampling: our own, over the fused
-// multiply-add, so that every CPU and C library gives the same bits. Scalar only; the float kernels use functions.h.
+// Double-precision functions for tables that are computed once (RoPE, YaRN) and for sampling. Our own code over the
+// fused multiply-add, so that every CPU and C library gives the same bits. Scalar only; the float kernels use
+// functions.h.
 #pragma once
 
 namespace kvasir {
 
-/// e^x within 2 ulp, denormal results too; correct limits, NaN gives NaN.
+/// e^x within 2 ulp, including denormal results. Overflow gives infinity, underflow 0, NaN gives NaN.
 double exp_f64(double x);
 /// Natural logarithm within 2 ulp; log 0 is minus infinity, a negative x gives NaN.
 double log_f64(double x);

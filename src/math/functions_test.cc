@@ -33,7 +33,7 @@ float cos1(float x) { return cos_v(F1{x}).v; }
 
 long double sigmoid_exact(long double x) { return x > 0 ? 1 / (1 + expl(-x)) : expl(x) / (1 + expl(x)); }
 
-/// The spacing of a type with `digits` bits and least exponent `least`, at `x`.
+/// The spacing at `x` of a type with `digits` bits and least exponent `least`.
 long double spacing(long double x, int digits, int least) {
   int exponent = 0;
   std::frexp(x, &exponent);
@@ -54,7 +54,7 @@ struct Worst {
   }
 };
 
-/// Every 1009th bit pattern with |x| <= limit, both signs.
+/// Tests every 1009th bit pattern with |x| <= limit, both signs.
 void expect_accurate(const char* name, float (*f)(float), long double (*exact)(long double), float limit,
                      double allowed) {
   constexpr uint32_t kStride = 1009;
@@ -75,14 +75,14 @@ void expect_accurate(const char* name, float (*f)(float), long double (*exact)(l
   EXPECT_LE(worst.ulps, allowed) << name << " at " << worst.at;
 }
 
-// Past 110 every one of these is at its limit, which the Limits test covers.
+// Past 110 all of these are at their limits, which the Limits test covers.
 TEST(Functions, ExpIsWithinTwoUlp) { expect_accurate("exp", exp1, expl, 110.0f, 2.0); }
 TEST(Functions, TanhIsWithinTwoUlp) { expect_accurate("tanh", tanh1, tanhl, 110.0f, 2.0); }
 TEST(Functions, SigmoidIsWithinTwoUlp) { expect_accurate("sigmoid", sigmoid1, sigmoid_exact, 110.0f, 2.0); }
 TEST(Functions, SinIsWithinTwoUlp) { expect_accurate("sin", sin1, sinl, 1e5f, 2.0); }
 TEST(Functions, CosIsWithinTwoUlp) { expect_accurate("cos", cos1, cosl, 1e5f, 2.0); }
 
-// Just above and below each multiple of pi/2 the result hangs on the low parts of pi/2.
+// Next to a multiple of pi/2 the result depends on the low parts of pi/2.
 TEST(Functions, SinAndCosNearMultiplesOfAQuarterTurn) {
   Worst worst;
   for (int n = 1; n < 63000; ++n) {
@@ -116,7 +116,7 @@ TEST(Functions, SiluIsItsDefinition) {
     }
 }
 
-// The argument of the sigmoid is rounded, so its relative error grows with it; near 0 nothing is lost.
+// The sigmoid's argument is rounded, so its relative error grows with the argument; near 0 nothing is lost.
 TEST(Functions, GeluFollowsTheTanhForm) {
   for (uint32_t bits = 1; bits < 0x7f800000u; bits += 9973)
     for (const float x : {std::bit_cast<float>(bits), -std::bit_cast<float>(bits)}) {
@@ -227,7 +227,7 @@ TEST(FunctionsF64, Limits) {
   EXPECT_TRUE(std::isnan(s) && std::isnan(c));
 }
 
-// What they are for: angle = position * base^(-2 i / dim), its sine and cosine rounded to float once.
+// Their use: angle = position * base^(-2 i / dim), its sine and cosine rounded to float once.
 TEST(FunctionsF64, RopeTablesAreRightToAHalfUlp) {
   Worst worst;
   for (const double base : {1e4, 5e5, 1e6})

@@ -1,4 +1,4 @@
-// Additions and subtractions only, and one product at the end.
+// Additions and subtractions, and one multiplication at the end.
 #include "math/hadamard.h"
 
 #include <cmath>

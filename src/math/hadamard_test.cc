@@ -1,4 +1,4 @@
-// Against the matrix itself in double.
+// Compares rotate_heads() with the matrix itself, in double.
 #include "math/hadamard.h"
 
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 namespace kvasir {
 namespace {
 
-// Entry (i, j) of the matrix of order n, Sylvester's.
+// Entry (i, j) of Sylvester's matrix of order n.
 double entry(int i, int j, int n) {
   return (std::popcount(static_cast<unsigned>(i & j)) % 2 == 0 ? 1.0 : -1.0) / std::sqrt(n);
 }

@@ -1,5 +1,5 @@
-// The attention kernel: every table against the scalar one in bits, the scalar one against softmax in double, and rows
-// that must not be read: dead ones are NaN, or not mapped at all.
+// The attention kernel: every table against the scalar one in bits, and the scalar one against softmax in double. Rows
+// that must not be read (dead rows) are NaN, or not mapped at all.
 #include <algorithm>
 #include <limits>
 #include <memory>
@@ -26,13 +26,13 @@ struct Shape {
   const Codec* v = &codec_f32();
   bool holes = false, extremes = false, own_pages = false;
   int window = 0, sinks = 0;
-  bool own_first = false;   // the first tile is not what is stored
-  bool odd_scales = false;  // of blocks: zeros, denormals, infinities, NaN
+  bool own_first = false;   // the first tile replaces the stored one (first_k, first_v)
+  bool odd_scales = false;  // scales of blocks: zeros, denormals, infinities, NaN
   float cap = 0;
-  bool nulls = false;  // each head has a score for nothing
+  bool nulls = false;  // each head has a null score
 
   int end() const { return first_pos + tokens; }
-  /// What token t may see, written once more, position by position.
+  /// Whether token t may attend to `pos`: an independent definition, position by position.
   bool sees(int t, int pos) const {
     const int self = first_pos + t;
     return pos <= self && (window == 0 || pos > self - window || pos < sinks);
@@ -44,8 +44,8 @@ struct Shape {
   }
 };
 
-// Rows of K or V for the tiles of [0, end), of three KV heads, at a stride of its own. A dead row is NaN, or lies on a
-// page that is not mapped.
+// Rows of K or V for the tiles of [0, end), with three KV heads and their own stride. A dead row is NaN, or lies on an
+// unmapped page.
 class StoredRows {
  public:
   StoredRows(const Codec& codec, const Shape& s, int tiles, Random& random)
@@ -59,7 +59,7 @@ class StoredRows {
   size_t stride() const { return stride_; }
   size_t offset(int kv_head) const { return static_cast<size_t>(kv_head) * head_bytes_; }
 
-  /// A head is padded to whole blocks, with something that shows where it is used.
+  /// Pads each head to whole blocks with a value that shows if it is used.
   void store(int pos, const std::vector<float>& heads, int head_dim) {
     const int blocks = (head_dim + codec_.block_elems - 1) / codec_.block_elems;
     for (int h = 0; h < 3; ++h) {
@@ -68,7 +68,7 @@ class StoredRows {
       codec_.encode(head.data(), row(pos) + offset(h), static_cast<int64_t>(head.size()));
     }
   }
-  /// Another scale for one block of each head, where there are any.
+  /// Replaces the scale of one block of each head, if the type has blocks.
   void set_scale(int pos, Random& random) {
     if (codec_.block_elems == 1) return;
     const auto blocks = static_cast<int>(head_bytes_) / codec_.block_bytes;
@@ -99,8 +99,8 @@ class StoredRows {
   GuardedBytes memory_;
 };
 
-// One call of the kernel with all its memory. Positions that no token sees are dead too, though the tile calls some of
-// them live.
+// One call of the kernel with all its memory. Positions that no token attends to are dead too, even if the tile marks
+// some of them live.
 class Attention {
  public:
   Attention(const Shape& shape, Random& random)
@@ -131,7 +131,7 @@ class Attention {
     kernels.attend(args(out.data(), scratch.floats()));
     return out;
   }
-  /// The same with the tokens in any order, as rows, in two calls: the second one begins at tile `cut`.
+  /// The same with the tokens in any order, as rows, in two calls; the second begins at tile `cut`.
   std::vector<float> run_rows(const Kernels& kernels, const std::vector<int>& order, int cut) const {
     std::vector<float> out(static_cast<size_t>(s.tokens * out_stride_), 777.0f);
     std::vector<AttendRow> rows;
@@ -153,7 +153,7 @@ class Attention {
     return out;
   }
   int tile_count() const { return static_cast<int>(tiles_.size()); }
-  /// The same of one token, tile by tile; dead tiles are not asked for.
+  /// The same for one token, tile by tile; dead tiles are skipped.
   std::vector<float> run_tiles(const Kernels& kernels) const {
     std::vector<float> out(static_cast<size_t>(out_stride_), 777.0f), states;
     if (s.nulls)
@@ -176,7 +176,7 @@ class Attention {
     return out;
   }
 
-  /// softmax(cap(q k^T * scale)) v in double over what token t, head h may see.
+  /// softmax(cap(q k^T * scale)) v in double, over the positions that head h of token t may attend to.
   std::vector<double> expected(int t, int h) const {
     std::vector<double> weights, out(static_cast<size_t>(s.head_dim), 0.0);
     std::vector<int> seen;
@@ -247,7 +247,7 @@ class Attention {
   float scale() const { return 1.0f / std::sqrt(static_cast<float>(s.head_dim)); }
   bool live(int pos) const { return live_[static_cast<size_t>(pos)]; }
 
-  // The tokens' own positions live, so that every query sees something.
+  // The tokens' own positions are live, so every query attends to something.
   void fill(int pos, Random& random) {
     live_.push_back(s.seen(pos) && (pos >= s.first_pos || !s.holes || !random.one_in(3)));
     const size_t n = static_cast<size_t>(3 * s.head_dim);
@@ -273,7 +273,7 @@ class Attention {
 
 constexpr int kHeadDims[] = {8, 16, 24, 64, 80, 128};
 
-/// The types that kernels have loaders for, and one that they have decoded.
+/// The types that kernels have loaders for, and one that they decode through the codec.
 std::vector<const Codec*> types() {
   std::vector<const Codec*> out;
   for (const char* name : {"f32", "f16", "bf16", "q8_0", "q4_0", "q5_1"}) out.push_back(find_codec(name));
@@ -291,7 +291,7 @@ void expect_tables_equal(const Attention& attention) {
     ASSERT_TRUE(same_floats(attention.run(*table), expected)) << table->name << ": " << attention.text();
 }
 
-// Starts on both sides of tile borders; a few tokens cross one.
+// Sequences that begin on both sides of tile borders; some cross one.
 Shape random_shape(int head_dim, Random& random) {
   Shape s{head_dim, random.between(1, 5), random.one_in(3) ? random.pick({1, 16, 31, 32}) : random.between(1, 12), 0};
   s.first_pos = random.one_in(2) ? random.pick({0, 1, 62, 63, 64, 65, 120, 127, 128, 190}) : random.between(0, 200);
@@ -486,8 +486,8 @@ TEST(KernelsAttend, ScalarIsSoftmaxWithinRounding) {
     }
 }
 
-// The order of the sum is anchored to absolute positions: tiles handed out one by one or with dead tiles between them
-// change nothing, and neither does cutting the tokens into several calls.
+// The order of sums depends on absolute positions only: single tiles, dead tiles in between, and tokens divided among
+// several calls change nothing.
 TEST(KernelsAttend, TokensAloneEqualTokensTogetherInBits) {
   Random random(17);
   std::vector<const Kernels*> tables = simd_tables();

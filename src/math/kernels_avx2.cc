@@ -1,4 +1,5 @@
-// The AVX2 table: V16 is two 8-lane registers, so a tile's sums take one register's lanes after the other's.
+// The AVX2 table. V16 is two registers of 8 lanes, so a tile's sums are computed for one register's lanes, then the
+// other's.
 #if defined(__x86_64__)
 
 #define KVASIR_SIMD_NS kvasir::avx2

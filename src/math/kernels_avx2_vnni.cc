@@ -1,4 +1,4 @@
-// Integer weights with AVX2 and AVX-VNNI.
+// The kernels of integer weights for AVX2 with AVX-VNNI.
 #if defined(__x86_64__)
 
 #define KVASIR_SIMD_NS kvasir::avx2_vnni

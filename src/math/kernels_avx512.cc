@@ -1,4 +1,4 @@
-// The AVX-512 table: V16 is one register of 32.
+// The AVX-512 table. V16 is one of 32 registers.
 #if defined(__x86_64__)
 
 #define KVASIR_SIMD_NS kvasir::avx512

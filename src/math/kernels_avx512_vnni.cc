@@ -1,4 +1,4 @@
-// Integer weights with AVX-512 and its VNNI.
+// The kernels of integer weights for AVX-512 with VNNI.
 #if defined(__x86_64__)
 
 #define KVASIR_SIMD_NS kvasir::avx512_vnni

@@ -1,5 +1,5 @@
-// Integer weights: every kernel table against the codec's dot in bits, over every integer type of the build; and the
-// rounding of activations. Weights are random bytes, so every pattern of a stored block is met.
+// Integer weights: every kernel table against the codec's dot in bits, for every integer type of the build; and the
+// rounding of activations. Weights are random bytes, so every pattern of a stored block occurs.
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -57,7 +57,7 @@ class IntegerProduct {
         random.one_in(2) ? rows_ : random.between(static_cast<int>(args_.row_begin), static_cast<int>(rows_));
   }
 
-  /// [tokens][y_stride]; what the kernel must not touch holds 777.
+  /// [tokens, y_stride]; elements that the kernel must not write hold 777.
   std::vector<float> run(const Kernels& kernels) const {
     std::vector<float> y(static_cast<size_t>(tokens_ * y_stride_), 777.0f),
         panel(static_cast<size_t>(kPanelRows * cols_));
@@ -87,7 +87,7 @@ class IntegerProduct {
  private:
   ActBlock* acts() const { return reinterpret_cast<ActBlock*>(acts_.data()); }
 
-  // Every 16-bit word that could be read as infinity or NaN gets a smaller exponent.
+  // Gives every 16-bit word that could be read as infinity or NaN a smaller exponent.
   void make_finite(const Codec& codec) {
     for (int64_t r = 0; r < rows_; ++r)
       for (size_t b = 0; b + 1 < codec.row_bytes(cols_); ++b) {
@@ -119,7 +119,7 @@ TEST(KernelsInteger, EveryTableEqualsTheCodecsDotInBits) {
 }
 
 TEST(KernelsInteger, TheLargestSumsAreExact) {
-  // All weights and activations at their ends: sums that would overflow 16 bits, or a float's 24.
+  // All weights and activations at their extremes: sums that would overflow 16 bits, or a float's 24 bits.
   for (const Codec* codec : integer_codecs())
     for (const unsigned fill : {0x00u, 0x7fu, 0x80u, 0xffu}) {
       const int64_t cols = std::max(codec->block_elems, kActElems), acts = cols / kActElems;
@@ -159,7 +159,7 @@ TEST(KernelsInteger, EveryTableEncodesActivationsAsTheDefinitionDoes) {
   for (int i = 0; i < 3000; ++i) {
     std::vector<float> x = random.floats(64, i % 2 == 0);
     if (i % 7 == 0) x[static_cast<size_t>(random.between(0, 63))] = random.pick({kInf, -kInf, kNan, -kNan});
-    if (i % 5 == 0)  // halves of a step: ties go to even
+    if (i % 5 == 0)  // multiples of half a step: ties go to even
       for (float& v : x) v = static_cast<float>(random.between(-254, 254)) * 0.5f;
     if (i % 11 == 0)
       for (float& v : x) v *= 0x1p-140f;

@@ -1,4 +1,4 @@
-// The NEON table (Armv8-A, 64-bit): V16 is four of the 32 registers, so tiles are what fits them with their operands.
+// The NEON table (Armv8-A, 64-bit). V16 is four of the 32 registers, which limits the size of tiles.
 #if defined(__aarch64__)
 
 #define KVASIR_SIMD_NS kvasir::neon

@@ -1,4 +1,4 @@
-// Integer weights with NEON and Armv8.2-A's dot product.
+// The kernels of integer weights for NEON with Armv8.2-A's dot product.
 #if defined(__aarch64__)
 
 #define KVASIR_SIMD_NS kvasir::neon_dotprod

@@ -1,5 +1,6 @@
-// The scalar oracle: every kernel as docs/numerics.md states it, one element at a time. Slow on purpose; what the SIMD
-// tables must equal in bits. Uses no code of theirs except the polynomials, which are the definition on every CPU.
+// The scalar reference: every kernel as docs/numerics.md defines it, one element at a time, slow on purpose. The SIMD
+// tables must give the same bits. Shares no code with them except the polynomials, which are the definition on every
+// CPU.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -18,7 +19,7 @@ using scalar::F1;
 float exp_scalar(float x) { return exp_v(F1{x}).v; }
 float soft_cap_scalar(float x, float cap) { return cap * tanh_v(F1{x / cap}).v; }
 
-// Row r of the weights as floats, whatever the storage.
+// Decodes row r of the weights to floats, whatever the storage type.
 void widen_row(const MatmulArgs& a, int64_t r, float* row) {
   if (!a.conv1d) return a.decode(a.w + static_cast<size_t>(r) * a.row_bytes, row, a.cols);
   const int64_t whole = (a.rows + a.block_elems - 1) / a.block_elems * a.block_elems;
@@ -83,7 +84,7 @@ uint64_t seen_by(const AttendArgs& a, const Tile& tile, int t) {
   return tile.live & seen_rows(tile.first, pos, pos, a.window, a.sinks);
 }
 
-// One tile alone, for one query row.
+// Attends to one tile alone, for one query.
 TileState attend_tile(const AttendArgs& a, const Tile& tile, uint64_t live, const float* q) {
   float scores[kTilePositions];
   TileState state;
@@ -130,7 +131,7 @@ float* output(const AttendArgs& a, int t, int h) {
   return (a.rows != nullptr ? a.rows[t].out : a.out + t * a.out_stride) + static_cast<int64_t>(h) * a.head_dim;
 }
 
-// l of a state that no tile is in yet.
+// The l of a state before its first tile.
 constexpr float kNothing = 0.0f;
 
 TileState read_state(const float* state, int head_dim) {
@@ -230,7 +231,7 @@ F1 activated(Activation f, F1 gate) {
     case Activation::sigmoid:
       return sigmoid_v(gate);
     case Activation::clamped_swiglu:
-      break;  // not without an `up`
+      break;  // requires an `up`
   }
   return gate;
 }

@@ -1,5 +1,5 @@
 // Every kernel table against the scalar one in bits, and the scalar one against the formulas in double: products,
-// norms, rotations, activations. Attention is in kernels_attend_test.cc.
+// norms, rotations, activations. kernels_attend_test.cc tests attention.
 #include "math/kernels.h"
 
 #include <algorithm>
@@ -18,7 +18,7 @@ using math_test::Random;
 using math_test::same_floats;
 using math_test::simd_tables;
 
-// ---- a storage type of this test's own: 8 channels a block, a float scale and 8 signed bytes --------------------
+// ---- a storage type only for this test: 8 channels per block, a float scale and 8 signed bytes ------------------
 
 constexpr int kBlock = 8;
 
@@ -96,7 +96,7 @@ class Product {
         random.one_in(2) ? rows_ : random.between(static_cast<int>(args_.row_begin), static_cast<int>(rows_));
   }
 
-  /// [tokens][y_stride]; what the kernel must not touch holds 777.
+  /// [tokens, y_stride]; elements that the kernel must not write hold 777.
   std::vector<float> run(const Kernels& kernels) const {
     std::vector<float> y(static_cast<size_t>(tokens_ * y_stride_), 777.0f),
         panel(static_cast<size_t>(kPanelRows * cols_));
@@ -107,7 +107,7 @@ class Product {
     return y;
   }
   const MatmulArgs& args() const { return args_; }
-  /// w[r][k] as the codec gives it back.
+  /// w[r][k] as the codec decodes it.
   float weight(int64_t r, int64_t k) const { return decoded_[static_cast<size_t>(r * cols_ + k)]; }
   std::string text() const {
     return std::to_string(rows_) + "x" + std::to_string(cols_) + ", " + std::to_string(tokens_) + " tokens, rows " +
@@ -142,7 +142,7 @@ class Product {
   MatmulArgs args_;
 };
 
-// The definition, written once more: lane l takes elements l, l+16, ...; the fold as a tree of pairs.
+// An independent definition: lane l takes elements l, l+16, ...; the fold is a tree of pairs.
 float dot_by_hand(int64_t n, const std::function<float(int64_t)>& w, const float* x) {
   std::array<float, 16> lane{};
   for (size_t l = 0; l < 16; ++l)
@@ -164,7 +164,7 @@ TEST(KernelsMatmul, EveryTableEqualsTheScalarOneInBits) {
     }
 }
 
-// More tokens than are multiplied at once, where x is as wide as here, by more rows than fit the first level.
+// More tokens than are multiplied together at this width, by more rows than fit the level-1 cache's share.
 TEST(KernelsMatmul, ManyTokensByManyRows) {
   Random random(9);
   const int64_t cols = 1552, rows = 75;
@@ -223,7 +223,7 @@ TEST(KernelsMatmul, CodecDotIsTheDefinition) {
   Random random(3);
   for (const Codec* codec : codecs()) {
     ASSERT_LE(codec->block_elems, kMaxBlockElems);
-    if (codec->block_elems > 1) continue;  // those round the other operand first
+    if (codec->block_elems > 1) continue;  // block types round the other operand first
     for (int n = 1; n <= 100; ++n) {
       const std::vector<float> w = random.floats(static_cast<size_t>(n), n % 2 == 0);
       const std::vector<float> x = random.floats(static_cast<size_t>(n), n % 3 == 0);
@@ -337,7 +337,7 @@ TEST(KernelsRope, ScalarTurnsEveryPairAndKeepsTheRest) {
 
 // ---- norms and elementwise --------------------------------------------------------------------------------------
 
-// What a kernel over rows of n gives for the three inputs; all memory ends at unmapped pages.
+// The result of a kernel over rows of n, for three inputs; all memory ends at unmapped pages.
 using RowKernel = std::vector<float> (*)(const Kernels&, const std::vector<float>&, const std::vector<float>&,
                                          const std::vector<float>&);
 
@@ -484,7 +484,7 @@ TEST(KernelsRows, ScalarNormsAreTheFormulas) {
     for (size_t i = 0; i < n; ++i) {
       const double v = static_cast<double>(x[i]), g = static_cast<double>(gain[i]);
       ASSERT_TRUE(close(r[i], v * rms * g, 2e-6 * std::fabs(v * rms * g) + 1e-12)) << n;
-      // One channel is its own mean: what is left of it is rounding, magnified by 1 / sqrt(eps).
+      // A single channel is its own mean: the result is rounding error, magnified by 1 / sqrt(eps).
       ASSERT_TRUE(close(l[i], (v - mean) * dev * g + static_cast<double>(bias[i]), n == 1 ? 1e-3 : 2e-5)) << n;
     }
   }

@@ -1,4 +1,4 @@
-// The tables by target. One that only has better products of bytes than another shares the rest of it.
+// The kernel table of each target. A target that only has better byte products shares the other kernels of its base.
 #include "math/targets.h"
 
 namespace kvasir {

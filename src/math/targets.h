@@ -1,4 +1,4 @@
-// Which table of kernels a CPU target has. Chooses no target (base/system.h).
+// The kernel table of a CPU target. base/system.h chooses the target.
 #pragma once
 
 #include "base/system.h"

@@ -1,5 +1,5 @@
-// Who gets memory and who gives it up. The oldest never gives up its own, so that there is always one that comes nearer
-// to its end.
+// Which sequences get memory and which are preempted. The oldest sequence is never preempted, so one always advances to
+// its end.
 #include <algorithm>
 #include <map>
 #include <string_view>
@@ -20,15 +20,15 @@ SessionOptions Scheduler::Impl::session_options(const Sequence& sequence) const 
 
 // ---- admission ----------------------------------------------------------------------------------------------------
 
-// In order until one does not fit: others that would do not pass it by, or it might wait for ever. Nothing can have
-// changed for those who wait before somebody comes, leaves or publishes.
+// Admits in order until one does not fit. A later one that would fit does not overtake it, or it might wait for ever.
+// Nothing changes for waiting sequences until another arrives, leaves or publishes a prefix.
 void Scheduler::Impl::admit() {
   if (!std::exchange(may_admit, false)) return;
   while (admit_one()) {
   }
 }
 
-// False: nobody else can be admitted now.
+// Returns false if no other sequence can be admitted now.
 bool Scheduler::Impl::admit_one() {
   const std::vector<Sequence*> order = waiting_in_order();
   for (auto first = order.begin(); first != order.end();) {
@@ -45,7 +45,7 @@ bool Scheduler::Impl::admit_one() {
 std::vector<Scheduler::Impl::Sequence*> Scheduler::Impl::waiting_in_order() {
   std::vector<sched::Waiting> waiting;
   std::vector<Sequence*> sequences;
-  // Prompt tokens that an owner's running sequences have still to compute count as served: else one owner would take
+  // Prompt tokens that an owner's running sequences have yet to compute count as served; otherwise one owner would take
   // all places at once.
   std::map<std::string_view, double> promised;
   for (const Sequence* sequence : running) {
@@ -65,15 +65,15 @@ std::vector<Scheduler::Impl::Sequence*> Scheduler::Impl::waiting_in_order() {
   return order;
 }
 
-// An embedding needs the state of every token, and kept texts have K and V alone.
+// An embedding needs the hidden state of every token, and a stored prefix has only K and V.
 bool Scheduler::Impl::reuses(const Request& request) { return request.reuse && !request.pooling; }
 
 int Scheduler::Impl::reusable(const Sequence& sequence) const {
   if (!reuses(sequence.job->request)) return 0;
-  return engine.reusable(session_options(sequence), sequence.known()).value_or(0);  // reuse() says what is wrong
+  return engine.reusable(session_options(sequence), sequence.known()).value_or(0);  // reuse() reports the error
 }
 
-// The first of an owner's that need not wait for another's prefix.
+// Admits the first of an owner's sequences that need not wait for another to compute its prefix.
 Scheduler::Impl::Admission Scheduler::Impl::admit_one_of(std::vector<Sequence*> waiting) {
   std::vector<int> kept;
   for (size_t i = 0; i < std::min(waiting.size(), sched::kBypassDepth); ++i) kept.push_back(reusable(*waiting[i]));
@@ -97,7 +97,7 @@ Scheduler::Impl::Admission Scheduler::Impl::admit_one_of(std::vector<Sequence*> 
   return Admission::nobody;
 }
 
-// Somebody computes more of its text right now: it has that when that one publishes it.
+// Whether a running sequence is computing more of this one's prefix, which can be reused once it is published.
 bool Scheduler::Impl::must_follow(const Sequence& sequence, int reusable) const {
   const Request& request = sequence.job->request;
   if (!reuses(request) || !engine.keeps_texts()) return false;
@@ -108,7 +108,7 @@ bool Scheduler::Impl::must_follow(const Sequence& sequence, int reusable) const 
   });
 }
 
-// False: not now.
+// Returns false if there is no room now.
 Result<bool> Scheduler::Impl::try_to_admit(Sequence& sequence, int reusable) {
   KVASIR_TRY(const bool might, has_room(sequence, reusable));
   if (!might) return false;
@@ -119,7 +119,7 @@ Result<bool> Scheduler::Impl::try_to_admit(Sequence& sequence, int reusable) {
   Reuse reused;
   if (reuses(sequence.job->request)) {
     KVASIR_TRY(reused, engine.reuse(*session, sequence.known()));
-    // The reused blocks are not free for others any more, so the room may have become less.
+    // Reused blocks are no longer free for others, so there may be less room than before.
     KVASIR_TRY(const bool has, has_room(sequence, reused.tokens));
     if (!has) return false;
   }
@@ -127,8 +127,9 @@ Result<bool> Scheduler::Impl::try_to_admit(Sequence& sequence, int reusable) {
   return true;
 }
 
-// Blocks for all known tokens but the first `held`, one more for what is generated, and one for each that runs. One
-// that was preempted twice waits until all that it may become fits. Alone there is always room.
+// Whether there is room for all known tokens beyond the first `held`, one generated token, and a block for each running
+// sequence. A sequence that was preempted twice waits until its whole answer fits. When nothing runs, there is always
+// room.
 Result<bool> Scheduler::Impl::has_room(const Sequence& sequence, int held) const {
   constexpr int kPatience = 2;
   const size_t room = engine.kv_room();
@@ -150,7 +151,7 @@ void Scheduler::Impl::start(Sequence& sequence, std::unique_ptr<Session> session
   const auto place =
       std::find_if(running.begin(), running.end(), [&](const Sequence* other) { return other->age > sequence.age; });
   running.insert(place, &sequence);
-  // Others may have published more of the prompt while it waited.
+  // Others may have published more of the prompt while this one waited.
   const int more = std::max(0, std::min(reused.tokens, job.prompt_tokens()) - job.reached);
   job.reused += more;
   job.reached += more;
@@ -163,7 +164,7 @@ void Scheduler::Impl::start(Sequence& sequence, std::unique_ptr<Session> session
 
 // ---- preemption ---------------------------------------------------------------------------------------------------
 
-// False: it does not run in this pass, because it had to give up its memory, or because it failed.
+// Returns false if the sequence is not in this pass, because it was preempted or failed.
 bool Scheduler::Impl::make_room(Sequence& sequence, const Feed& feed) {
   for (;;) {
     auto room = engine.make_room(feed);
@@ -174,7 +175,8 @@ bool Scheduler::Impl::make_room(Sequence& sequence, const Feed& feed) {
         if (victim == &sequence) return false;
         continue;
       }
-      // Kept texts may hold blocks that are this one's too, so that it must copy what it writes to.
+      // Stored prefixes may share this sequence's blocks, so that it must copy them to write; evicting removes the
+      // need.
       if (engine.model().impl().memory.pool()->shrink(SIZE_MAX)) continue;
     }
     end(sequence, std::move(room).error());
@@ -182,7 +184,7 @@ bool Scheduler::Impl::make_room(Sequence& sequence, const Feed& feed) {
   }
 }
 
-// The latest of the owner who has had the most, never the oldest of all. Null: nobody but the oldest is left.
+// The youngest sequence of the owner with the highest counter, never the oldest of all. Null if only the oldest runs.
 Scheduler::Impl::Sequence* Scheduler::Impl::victim_to_preempt() const {
   Sequence* victim = nullptr;
   double most = 0;
@@ -200,10 +202,10 @@ void Scheduler::Impl::preempt(Sequence& sequence) {
   close(sequence);
 }
 
-// Its K and V are kept as a text until the memory is needed.
+// Its K and V stay as a stored prefix until the memory is needed.
 void Scheduler::Impl::close(Sequence& sequence) {
   if (sequence.session == nullptr) return;
-  if (sequence.job->request.reuse) (void)engine.keep(*sequence.session);  // without it, it is only computed again
+  if (sequence.job->request.reuse) (void)engine.keep(*sequence.session);  // if it fails, the tokens are computed again
   sequence.session.reset();
   std::erase(running, &sequence);
   may_admit = true;

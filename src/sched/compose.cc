@@ -1,4 +1,4 @@
-// Sharing a pass.
+// Dividing a pass among sequences.
 #include "sched/compose.h"
 
 #include <algorithm>
@@ -8,7 +8,7 @@ namespace kvasir::sched {
 
 std::vector<int> compose(std::span<const Need> needs, int room) {
   std::vector<int> tokens(needs.size());
-  std::vector<size_t> prefills;  // the oldest first
+  std::vector<size_t> prefills;  // oldest first
   for (size_t i = 0; i < needs.size(); ++i)
     if (needs[i].tokens > 1)
       prefills.push_back(i);

@@ -1,4 +1,4 @@
-// Who is in the next pass.
+// Which sequences are in the next pass, and with how many tokens.
 #include "sched/compose.h"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// Following texts, and a few greedy steps.
+// Keeping draft sessions in step with their sequences, and drafting greedily.
 #include "sched/draft.h"
 
 #include <algorithm>
@@ -19,7 +19,8 @@ Result<void> check_vocabulary(const Model& large, const Model& small) {
   const auto &a = large.tokenizer(), &b = small.tokenizer();
   if (a == nullptr || b == nullptr) return {};
   for (int id = 0; id < std::min(a->vocab_size(), b->vocab_size()); ++id)
-    if (a->piece(id) != b->piece(id)) return refuse(fmt::format("token {} of the draft model is another one", id));
+    if (a->piece(id) != b->piece(id))
+      return refuse(fmt::format("token {} of the draft model differs from the model's", id));
   return {};
 }
 
@@ -37,7 +38,8 @@ Result<std::unique_ptr<Draft>> Draft::create(const Model& large, std::shared_ptr
   return std::unique_ptr<Draft>(new Draft(std::move(engine), own));
 }
 
-// The sequence's session, with as much of the text as it has. Null: there is no room.
+// Returns the sequence's draft session, truncated to the prefix it has in common with the text. Null if there is no
+// room.
 Session* Draft::follow(const Ask& ask) {
   auto found = sessions_.find(ask.sequence);
   if (found == sessions_.end()) {
@@ -69,14 +71,14 @@ std::vector<std::vector<int>> Draft::guess(std::span<const Ask> asks) {
       of.push_back(i);
     }
     PassOutput out;
-    // Without memory or finite logits there are no more guesses, and the answer is the same.
+    // Without memory or finite logits, drafting stops; the answer is the same.
     if (feeds.empty() || !engine_->step(feeds, &out)) return guesses;
     for (size_t i = 0; i < of.size(); ++i) {
       const auto likeliest = sample(out[i].logits, {.temperature = 0});
       if (likeliest)
         guesses[of[i]].push_back(*likeliest);
       else
-        sessions[of[i]] = nullptr;  // a row that is not finite, or none
+        sessions[of[i]] = nullptr;  // its logits are not finite, or there are none
     }
   }
 }

@@ -1,5 +1,5 @@
-// Guesses by a smaller model: for each sequence a session of its own, which follows the sequence's text. Whether a
-// guess is right is decided by the rows of the large model, so that nothing here can change an answer.
+// Draft tokens from a smaller model, with one draft session per sequence. The large model's logits decide which draft
+// tokens are accepted, so nothing here can change an answer.
 #pragma once
 
 #include <map>
@@ -13,20 +13,20 @@ namespace kvasir::sched {
 
 class Draft {
  public:
-  /// Errors: a vocabulary other than the large model's, those of Engine::create().
+  /// Errors: a vocabulary other than the large model's, and those of Engine::create().
   static Result<std::unique_ptr<Draft>> create(const Model& large, std::shared_ptr<const Model> small, int threads,
                                                const SessionOptions& session);
 
-  /// A sequence's text, and how many tokens are to be guessed.
+  /// A sequence's tokens, and the number of tokens to draft.
   struct Ask {
     const void* sequence;
     std::span<const int> text;
     int most;
   };
-  /// The likeliest next tokens of each, all in the same passes; fewer, or none, where the memory or the context of the
-  /// small model ends.
+  /// Drafts the likeliest next tokens of each sequence, all in the same passes. Returns fewer, or none, for a sequence
+  /// if the small model runs out of memory or context.
   std::vector<std::vector<int>> guess(std::span<const Ask> asks);
-  /// The sequence has ended or waits.
+  /// Closes the draft session of a sequence that has ended or was preempted.
   void forget(const void* sequence) { sessions_.erase(sequence); }
 
  private:

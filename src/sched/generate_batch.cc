@@ -1,4 +1,4 @@
-// generate_batch: many prompts of one caller through a scheduler of its own.
+// generate_batch: many prompts of one caller, run by a scheduler of its own.
 #include <kvasir/generate.h>
 
 #include <climits>
@@ -16,7 +16,7 @@
 namespace kvasir {
 namespace {
 
-/// PromptsUnderWay on their way through the scheduler, as many at a time as the batch has room for.
+/// The prompts that are in the scheduler, at most `batch` at a time.
 class PromptsUnderWay {
  public:
   PromptsUnderWay(Engine& engine, Scheduler& scheduler, const GenerateOptions& options, const OnDone& on_done)
@@ -79,7 +79,7 @@ Result<void> generate_batch(Engine& engine, const SessionOptions& session, std::
                                                               .step_ms = 0,
                                                               .max_queue = INT_MAX,
                                                               .max_queue_tokens = INT64_MAX}));
-  std::deque<size_t> next;  // prompts that nothing is known against
+  std::deque<size_t> next;  // prompts that passed the check
   for (size_t i = 0; i < prompts.size(); ++i) {
     if (auto good = check_prompt(engine.model(), prompts[i], 0, scheduler->ctx()))
       next.push_back(i);

@@ -1,4 +1,4 @@
-// Sorting, and letting one go ahead.
+// Sorting by fairness, and the limit on bypassing.
 #include "sched/order.h"
 
 #include <algorithm>

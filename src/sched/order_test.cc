@@ -1,4 +1,4 @@
-// Who is admitted first.
+// Which sequence is admitted first.
 #include "sched/order.h"
 
 #include <gmock/gmock.h>

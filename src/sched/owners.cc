@@ -1,4 +1,4 @@
-// Counting.
+// Accounts of the owners.
 #include "sched/owners.h"
 
 #include <algorithm>
@@ -17,7 +17,7 @@ void Owners::arrive(const std::string& owner, double weight) {
   if (least != nullptr) account.counter = std::max(account.counter, least->counter);
 }
 
-// An absent owner is forgotten once its counter is no larger than those of all who are present.
+// Drops the account of an absent owner once no present owner has a lower counter.
 void Owners::leave(const std::string& owner) {
   const auto gone = accounts_.find(owner);
   if (--gone->second.sequences > 0) return;

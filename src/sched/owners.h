@@ -1,5 +1,5 @@
-// Who is served next among owners: virtual token counters, as in "Fairness in Serving Large Language Models" (Sheng et
-// al., OSDI 2024). Which of an owner's requests goes first is order.h's.
+// Fair shares between owners: virtual token counters, as in "Fairness in Serving Large Language Models" (Sheng et al.,
+// OSDI 2024). order.h orders the requests of one owner.
 #pragma once
 
 #include <map>
@@ -9,14 +9,14 @@ namespace kvasir::sched {
 
 class Owners {
  public:
-  /// One more sequence of this owner waits or runs. An owner who comes back starts with the least counter of those who
-  /// are there: time away earns nothing.
+  /// Adds a sequence of this owner, waiting or running. An owner who comes back gets at least the lowest counter of the
+  /// owners present, so time away earns no credit.
   void arrive(const std::string& owner, double weight);
-  /// One less.
+  /// Removes a sequence of this owner.
   void leave(const std::string& owner);
-  /// The owner has been served so many tokens.
+  /// Adds `tokens` served to the owner's account.
   void charge(const std::string& owner, double tokens);
-  /// Tokens served, over the weight: the least goes first.
+  /// Tokens served divided by the weight; the owner with the lowest counter is served first.
   double counter(const std::string& owner) const;
 
   /// The cost of one generated token, in prompt tokens.

@@ -1,4 +1,4 @@
-// Fair shares.
+// Fair shares between owners.
 #include "sched/owners.h"
 
 #include <gtest/gtest.h>

@@ -1,11 +1,11 @@
-// A fit of three numbers.
+// Fitting the three factors.
 #include "sched/pace.h"
 
 #include <algorithm>
 
 namespace kvasir::sched {
 
-// In units that make the three terms of one size, so that the fit converges.
+// The units give the three terms similar magnitude, so that the fit converges.
 Pace::Terms Pace::terms_of(const PassShape& pass) {
   return {1.0, static_cast<double>(pass.tokens) / 64, static_cast<double>(pass.positions) / 65536};
 }
@@ -21,8 +21,8 @@ void Pace::add(const PassShape& pass, double seconds) {
   fit();
 }
 
-// Coordinate descent: each factor in turn is the best one for the others, or 0. It begins where the last fit ended, so
-// a few rounds are enough.
+// Coordinate descent: sets each factor in turn to its best value given the others, at least 0. It starts from the last
+// fit, so a few rounds are enough.
 void Pace::fit() {
   constexpr int kRounds = 20;
   for (int round = 0; round < kRounds; ++round)

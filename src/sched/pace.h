@@ -1,4 +1,4 @@
-// How long a pass takes, learned from those that were run, and how many tokens fit a time. Knows no sequences.
+// How long a pass takes, learned from earlier passes, and how many tokens fit into a given time. Knows no sequences.
 #pragma once
 
 #include <array>
@@ -6,24 +6,24 @@
 
 namespace kvasir::sched {
 
-/// The shape of a pass, as far as its time depends on it.
+/// The features of a pass that determine its time.
 struct PassShape {
   int tokens = 0;
-  int64_t positions = 0;  ///< that its tokens attend to, summed over them
+  int64_t positions = 0;  ///< positions attended to, summed over the tokens
 };
 
-/// seconds = a + b * tokens + c * positions, none of the three below 0: least squares over the passes so far, the last
-/// of them weighted most (half of the weight is in the last 44).
+/// Model: seconds = a + b * tokens + c * positions, all three factors at least 0. Least squares over the passes so far,
+/// recent ones weighted more (the last 44 have half of the weight).
 class Pace {
  public:
   void add(const PassShape& pass, double seconds);
-  /// False until enough passes were seen.
+  /// False until kLeastPasses passes were added.
   bool knows() const { return passes_ >= kLeastPasses; }
-  /// Seconds. Requires: knows().
+  /// Predicted seconds. Requires: knows().
   double predict(const PassShape& pass) const;
 
-  /// How many tokens of a prompt that is computed up to `depth` a pass takes besides `others`, so that it is over in
-  /// `seconds`: a multiple of 16, 16 at least (a prompt always moves), `most` at most.
+  /// Number of prompt tokens that a pass can compute besides `others` within `seconds`, for a prompt computed up to
+  /// `depth`. A multiple of 16 and at least 16, so that a prompt always advances; then at most `most`.
   int prompt_tokens(double seconds, const PassShape& others, int64_t depth, int most) const;
 
  private:
@@ -34,7 +34,7 @@ class Pace {
   void fit();
 
   std::array<Terms, kTerms> products_{};  // weighted sums of term * term
-  Terms times_{};                         // and of term * seconds
+  Terms times_{};                         // weighted sums of term * seconds
   Terms factors_{};
   int passes_ = 0;
 };

@@ -1,4 +1,4 @@
-// Whether the times of passes are learned.
+// Whether the times of passes are learned, and the number of tokens that fit into a time.
 #include "sched/pace.h"
 
 #include <gtest/gtest.h>
@@ -72,7 +72,7 @@ TEST(Pace, PromptTokensFitTheTime) {
   EXPECT_EQ(pace.prompt_tokens(10, others, 0, 256), 256);
 }
 
-// Passes of one shape alone do not tell the factors apart, and must not make one of them wild.
+// Passes of one shape do not determine the three factors; none of them may become extreme.
 TEST(Pace, OneShapeGivesItsTime) {
   Pace pace;
   for (int i = 0; i < 100; ++i) pace.add({16, 16000 + 16 * i}, 0.03);

@@ -1,4 +1,4 @@
-// From a request to its choices, and from a choice to its result.
+// Building a job from a request, and the result of a choice.
 #include "sched/request.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Requests come and go: submitting, cancelling, deadlines, draining, events.
+// Requests arrive and end: submitting, cancelling, deadlines, draining, events.
 #include <algorithm>
 #include <utility>
 
@@ -26,8 +26,8 @@ Result<void> check(const SchedulerOptions& o) {
     return fail(Error::bad_argument, fmt::format("{} requests, {} tokens", o.max_queue, o.max_queue_tokens),
                 "SchedulerOptions::max_queue", "1 or more");
   if (o.draft_tokens < 1)
-    return fail(Error::bad_argument, fmt::format("{} tokens to guess", o.draft_tokens),
-                "SchedulerOptions::draft_tokens", "1 or more");
+    return fail(Error::bad_argument, fmt::format("{} draft tokens", o.draft_tokens), "SchedulerOptions::draft_tokens",
+                "1 or more");
   return {};
 }
 
@@ -49,8 +49,8 @@ Result<std::unique_ptr<Scheduler>> Scheduler::create(Engine& engine, SchedulerOp
   return std::unique_ptr<Scheduler>(new Scheduler(std::move(impl)));
 }
 
-// Every request may have the context that one session alone is given: an answer must not end sooner because others are
-// there.
+// Every request may use the context that a session gets when it is alone: an answer must not end sooner because others
+// are running.
 Result<void> Scheduler::Impl::set_limits() {
   KVASIR_TRY(const Session alone, engine.open_session(options.session));
   ctx = alone.ctx();
@@ -73,10 +73,11 @@ Result<RequestId> Scheduler::submit(Request request) {
   job->submitted = s.options.clock();
   if (job->request.timeout_s > 0) job->deadline = job->submitted + job->request.timeout_s;
   const MutexLock lock(s.mutex);
-  if (s.drain_until) return fail(Error::closing, "no more requests are taken", "Scheduler", "another server");
+  if (s.drain_until)
+    return fail(Error::closing, "the scheduler accepts no more requests", "Scheduler", "another server");
   if (s.queued >= s.options.max_queue || s.queued_tokens + job->prompt_tokens() > s.options.max_queue_tokens)
     return fail(Error::busy, fmt::format("{} requests of {} tokens wait", s.queued, s.queued_tokens),
-                "SchedulerOptions::max_queue", "later again");
+                "SchedulerOptions::max_queue", "the same request later");
   ++s.queued;
   s.queued_tokens += job->prompt_tokens();
   const RequestId id = job->id = ++s.last_id;
@@ -97,8 +98,8 @@ Result<void> Scheduler::Impl::check_fits(const Job& job) const {
   KVASIR_TRY(const size_t bytes, engine.kv_bytes(options.session, end));
   if (bytes > capacity)
     return fail(Error::too_long,
-                fmt::format("a prompt of {} tokens and {} more take {} B of KV, {} B are there", job.prompt_tokens(),
-                            request.options.max_tokens, bytes, capacity),
+                fmt::format("a prompt of {} tokens and {} more need {} B of KV, {} B are available",
+                            job.prompt_tokens(), request.options.max_tokens, bytes, capacity),
                 "GenerateOptions::max_tokens", "fewer tokens or a larger ModelOptions::kv_ram");
   return {};
 }
@@ -141,7 +142,8 @@ void Scheduler::run(const OnRequestEvents& on_events) {
   }
   s.take_inbox();
   for (auto& [id, job] : s.jobs)
-    s.fail_all(*job, Error{Error::closing, "the time to finish is over", "Scheduler", "the request again"});
+    s.fail_all(*job, Error{Error::closing, "the scheduler stopped before the request was done", "Scheduler",
+                           "the request again"});
   s.tell(on_events);
 }
 
@@ -164,7 +166,7 @@ void Scheduler::Impl::take_inbox() {
     for (const auto& sequence : job->choices) owners.arrive(sequence->job->request.owner, job->request.weight);
     Job& taken = *(jobs[job->id] = std::move(job));
     for (const auto& sequence : taken.choices)
-      if (sequence->is_done()) finish(*sequence);  // what was to be resumed is complete
+      if (sequence->is_done()) finish(*sequence);  // the resumed tokens are a complete answer already
   }
   for (const auto& [id, choice] : gone) cancel(id, choice);
 }
@@ -200,7 +202,7 @@ void Scheduler::Impl::fail_all(Job& job, const Error& error) {
 
 void Scheduler::Impl::finish(Sequence& sequence) { end(sequence, sched::finished(sequence, options.clock())); }
 
-// A request counts as what its last choice came to.
+// The outcome of its last choice decides how a request is counted.
 void Scheduler::Impl::end(Sequence& sequence, std::variant<Admitted, Event, Finished, Error> last) {
   Job& job = *sequence.job;
   int64_t* count = &stats.failed;

@@ -1,5 +1,5 @@
-// The scheduler's insides: what waits, what runs, and the steps of a turn. A turn takes what came in, admits, composes
-// a pass, runs it and tells the news.
+// The scheduler's state and the steps of a turn. A turn takes new requests, admits sequences, composes a pass, runs it
+// and reports events.
 #pragma once
 
 #include <map>
@@ -27,34 +27,34 @@ struct Scheduler::Impl {
   Engine& engine;
   SchedulerOptions options;
   int ctx = 0;
-  size_t capacity = 0;  // bytes of KV that one request alone may take; SIZE_MAX: no limit
-  size_t block = 0;     // bytes of a block of KV; 0: the layout has none, sessions are promised all they may take
+  size_t capacity = 0;  // bytes of KV that a single request may take; SIZE_MAX: no limit
+  size_t block = 0;     // bytes of a KV block; 0: not a pooled layout, a session reserves its whole context
 
-  // Shared with the threads that submit, cancel and read counters.
+  // Shared with the threads that submit, cancel and read statistics.
   Mutex mutex;
   Condition news;
   std::vector<std::unique_ptr<Job>> inbox KVASIR_GUARDED_BY(mutex);
   std::vector<std::pair<RequestId, std::optional<int>>> cancels KVASIR_GUARDED_BY(mutex);
   RequestId last_id KVASIR_GUARDED_BY(mutex) = 0;
-  int queued KVASIR_GUARDED_BY(mutex) = 0;  // requests that were never admitted
+  int queued KVASIR_GUARDED_BY(mutex) = 0;  // requests that were not admitted yet
   int64_t queued_tokens KVASIR_GUARDED_BY(mutex) = 0;
   std::optional<double> drain_until KVASIR_GUARDED_BY(mutex);
   SchedulerStats told KVASIR_GUARDED_BY(mutex);
 
-  // The engine thread's own.
+  // Used by the engine's thread only.
   std::map<RequestId, std::unique_ptr<Job>> jobs;
   std::vector<Sequence*> running;  // by age
   sched::Owners owners;
   sched::Pace pace;
-  std::unique_ptr<sched::Draft> draft;  // null: none
+  std::unique_ptr<sched::Draft> draft;  // null: no draft model
   SchedulerStats stats;
   uint64_t last_age = 0;
-  bool may_admit = true;  // something has changed for those who wait
+  bool may_admit = true;  // something has changed that may let a waiting sequence in
   std::vector<RequestEvent> events;
 
   Impl(Engine& e, SchedulerOptions o) : engine(e), options(std::move(o)) {}
 
-  // ---- scheduler.cc: requests come and go
+  // ---- scheduler.cc: requests arrive and end
   Result<void> set_limits();
   Result<void> check_fits(const Job& job) const;
   void take_inbox();
@@ -69,7 +69,7 @@ struct Scheduler::Impl {
   void leave_queue(const Job& job);
   void forget_ended();
 
-  // ---- admission.cc: who gets memory, and who gives it up
+  // ---- admission.cc: which sequences get memory, and which give it up
   void admit();
   std::vector<Sequence*> waiting_in_order();
   enum class Admission { one, nobody, no_room };
@@ -91,7 +91,7 @@ struct Scheduler::Impl {
   struct Part {
     Sequence* sequence;
     Feed feed;
-    int from = 0;  // positions that were computed before
+    int from = 0;  // positions computed before the pass
 
     int tokens() const { return feed.session->pos() - from + static_cast<int>(feed.tokens.size()); }
   };

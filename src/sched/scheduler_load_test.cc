@@ -1,5 +1,5 @@
-// Thousands of requests of every kind at once, in too little memory: each answer is the one it has alone, and nothing
-// is left behind.
+// Thousands of mixed requests at once, in too little memory: each answer equals that of the request alone, and nothing
+// is left allocated at the end.
 #include <kvasir/scheduler.h>
 
 #include <fstream>
@@ -15,10 +15,10 @@ namespace {
 
 using namespace engine_test;
 
-constexpr size_t kMostAtOnce = 200;  // as many wait or run
+constexpr size_t kMostAtOnce = 200;  // requests that wait or run
 constexpr int kShapes = 120, kRequests = 5000, kOwners = 64;
 
-/// A request that is sent many times, and its answers alone.
+/// A request that is sent many times, and the answers it has alone.
 struct Shape {
   Request request;
   std::vector<Generation> alone;
@@ -53,7 +53,7 @@ Shape make_shape(Opened& opened, const std::vector<std::string>& lines, std::mt1
   return shape;
 }
 
-/// Sends shapes at random, cancels some, and compares what comes.
+/// Sends requests at random, cancels some, and compares the answers.
 class Crowd {
  public:
   Crowd(Scheduler& scheduler, const std::vector<Shape>& shapes) : scheduler_(scheduler), shapes_(shapes) {}

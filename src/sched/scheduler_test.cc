@@ -1,5 +1,5 @@
-// Requests that share an engine: each gives what it gives alone, whatever the others do and however little memory there
-// is; nobody waits for ever; nothing is left behind.
+// Requests that share an engine: each has the answer that it has alone, whatever the others do and however little
+// memory there is; none waits for ever; nothing is left allocated at the end.
 #include <kvasir/scheduler.h>
 
 #include <map>
@@ -34,7 +34,7 @@ Request request_of(std::vector<int> prompt, GenerateOptions options) {
   return {.prompt = std::move(prompt), .options = std::move(options)};
 }
 
-/// The events of a request joined, one entry for each choice.
+/// The events of a request, joined into one entry per choice.
 struct Outcome {
   std::vector<int> ids;
   std::optional<Admitted> admitted;
@@ -148,7 +148,7 @@ TEST(Scheduler, ChoicesAreThoseOfOneSeedAndShareTheirPrompt) {
   EXPECT_EQ(s.scheduler->stats().recomputed, 0);
 }
 
-// The second finds its text kept, and needs the states of all of it.
+// The second request's prefix is stored, but it needs the hidden states of the whole text.
 TEST(Scheduler, EmbeddingsAreTheEngines) {
   Opened opened(with_ctx(400), {.threads = 2, .prefill_chunk = 32, .prefix_ram = kKept});
   Scheduled s(opened);
@@ -180,14 +180,14 @@ TEST(Scheduler, EveryLayoutServes) {
 
 // ---- little memory ------------------------------------------------------------------------------------------------
 
-// A pool of one and a half sequences: they take it from each other, and nobody can tell.
+// A pool that holds one and a half sequences: they preempt each other, and the answers do not change.
 TEST(Scheduler, PreemptedSequencesGoOnWithTheSameBits) {
   const tiny::Model model = with_ctx(600);
   Opened roomy(model, {.threads = 2});
   Session probe = roomy.session({.layout = "paged"});
   const size_t block = *roomy.engine().kv_bytes({.layout = "paged"}, 1);
   ModelOptions limited;
-  limited.kv_ram = 9 * block;  // of 6 blocks each
+  limited.kv_ram = 9 * block;  // 6 blocks each
   for (const size_t kept : {size_t{0}, kKept}) {
     Opened opened(model, {.threads = 2, .prefill_chunk = 64, .prefix_ram = kept}, limited);
     Scheduled s(opened, {.max_sequences = 4, .step_ms = 0});
@@ -308,7 +308,7 @@ TEST(Scheduler, CancellingAnywhereChangesNobodyElse) {
   }
 }
 
-// The one that would have computed the prompt for the others is gone before it had memory.
+// The choice that would have computed the prompt for the others is cancelled before it was admitted.
 TEST(Scheduler, AChoiceThatLeavesTheQueueIsNotWaitedFor) {
   Opened opened(with_ctx(400), {.threads = 1});
   Scheduled s(opened, {.max_sequences = 1});
@@ -451,7 +451,7 @@ TEST(Scheduler, TokensAfterAnEndAreNotResumed) {
   EXPECT_THAT(message_of(s.scheduler->submit(request)), HasSubstr("Generator::resume"));
 }
 
-// ---- guesses ------------------------------------------------------------------------------------------------------
+// ---- draft tokens -------------------------------------------------------------------------------------------------
 
 TEST(Scheduler, GuessesChangeNothingButTheNumberOfPasses) {
   Opened opened(with_ctx(400), {.threads = 2, .prefill_chunk = 32});
@@ -544,7 +544,7 @@ TEST(Scheduler, PriorityGoesFirstWithinAnOwner) {
 
 // ---- threads ------------------------------------------------------------------------------------------------------
 
-// Named so that the thread sanitizer runs it.
+// The name makes the thread sanitizer's run include it.
 TEST(ThreadsScheduler, IsAskedByManyAndDrains) {
   Opened opened(with_ctx(400), {.threads = 2, .prefill_chunk = 64, .prefix_ram = kKept});
   const Generation want = alone(opened, tiny::ids(70), sampled(12));
@@ -560,7 +560,7 @@ TEST(ThreadsScheduler, IsAskedByManyAndDrains) {
         ASSERT_TRUE(id);
         const bool cancels = (i + c) % 4 == 0;
         if (cancels) s.scheduler->cancel(*id);
-        (void)s.scheduler->stats();  // while the engine's thread counts
+        (void)s.scheduler->stats();  // while the engine's thread updates them
         const MutexLock lock(mutex);
         (cancels ? cancelled : kept).insert(*id);
       }

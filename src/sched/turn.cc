@@ -1,4 +1,4 @@
-// One pass: whose tokens are in it, the pass itself, and what it tells of each sequence.
+// One pass: which sequences are in it, the pass itself, and the events that follow from it.
 #include <algorithm>
 #include <climits>
 #include <utility>
@@ -13,7 +13,7 @@ using sched::PassShape;
 
 namespace {
 
-// Guesses are worth their rows while few sequences decode.
+// Draft tokens are worth their rows only while few sequences decode.
 bool few_decode(std::span<const sched::Need> needs) {
   constexpr int kFew = 4;
   return std::count_if(needs.begin(), needs.end(), [](const auto& need) { return need.tokens == 1; }) < kFew;
@@ -39,7 +39,7 @@ bool Scheduler::Impl::turn() {
 
 // ---- composing ----------------------------------------------------------------------------------------------------
 
-// Who is older takes its memory first; one that has to give its own up is not in the pass.
+// Older sequences reserve their memory first; a sequence that is preempted meanwhile is not in the pass.
 std::vector<Scheduler::Impl::Part> Scheduler::Impl::compose_pass() {
   const std::vector<Sequence*> all = running;
   std::vector<sched::Need> needs;
@@ -61,7 +61,7 @@ std::vector<Scheduler::Impl::Part> Scheduler::Impl::compose_pass() {
   return parts;
 }
 
-// The guesses of the draft model for the sequences that decode, while these are few.
+// Draft tokens for the decoding sequences, while these are few.
 std::vector<std::vector<int>> Scheduler::Impl::guesses(std::span<Sequence* const> all,
                                                        std::span<const sched::Need> needs) {
   std::vector<std::vector<int>> guessed(all.size());
@@ -79,7 +79,7 @@ std::vector<std::vector<int>> Scheduler::Impl::guesses(std::span<Sequence* const
   return guessed;
 }
 
-// Tokens of prompts in a pass, besides one for each that decodes.
+// Number of prompt tokens in a pass, besides one token for each decoding sequence.
 int Scheduler::Impl::prompt_room(std::span<const sched::Need> needs) const {
   PassShape decodes;
   int64_t depth = 0;
@@ -97,7 +97,7 @@ int Scheduler::Impl::prompt_room(std::span<const sched::Need> needs) const {
 
 // ---- the pass -----------------------------------------------------------------------------------------------------
 
-// One that fails has changed no session: it is tried with each alone, so that one's fault is not the others'.
+// A failed pass has changed no session. Each sequence is then tried alone, so that one's error does not end the others.
 void Scheduler::Impl::run(std::span<Part> parts) {
   std::vector<Feed> feeds;
   PassShape shape;
@@ -124,7 +124,7 @@ void Scheduler::Impl::run(std::span<Part> parts) {
   take(parts, out);
 }
 
-// Each generator chooses on a thread of its own; the news is told in order afterwards.
+// The generators choose tokens in parallel; events are added in order afterwards.
 void Scheduler::Impl::take(std::span<Part> parts, PassOutput& out) {
   struct Rows {
     Sequence* sequence;
@@ -151,8 +151,8 @@ void Scheduler::Impl::take(std::span<Part> parts, PassOutput& out) {
   for (Rows& r : rows) take_news(*r.sequence, r.of->error ? tl::unexpected(*r.of->error) : std::move(r.event));
 }
 
-// The choices that wait for this one's prompt, where it has been computed; they choose from the same row. One that has
-// no room waits by itself from now on.
+// Forks the choices that wait for this one's prompt, once it has been computed; they choose from the same logits. A
+// choice that finds no room waits on its own from now on.
 std::vector<Scheduler::Impl::Sequence*> Scheduler::Impl::fork_choices(Sequence& leader) {
   std::vector<Sequence*> forks;
   leader.forks = false;
@@ -185,8 +185,8 @@ void Scheduler::Impl::take_news(Sequence& sequence, Result<Event> event) {
   if (sequence.is_done()) finish(sequence);
 }
 
-// Tokens are counted when they are computed for the first time, a prompt's once for all choices; then what is full is
-// published for those that begin alike.
+// Counts tokens when they are computed for the first time; a prompt counts once for all choices. Then publishes
+// complete tiles of the prompt for requests with the same prefix.
 void Scheduler::Impl::count(const Part& part) {
   Sequence& sequence = *part.sequence;
   Job& job = *sequence.job;
@@ -202,7 +202,7 @@ void Scheduler::Impl::count(const Part& part) {
   sequence.reached = std::max(sequence.reached, to);
   owners.charge(job.request.owner, fresh);
   if (job.request.reuse && part.from < prompt && to / kTilePositions > part.from / kTilePositions)
-    (void)engine.publish(*sequence.session);  // without it, others compute their own
+    (void)engine.publish(*sequence.session);  // if it fails, others compute the prefix themselves
 }
 
 }  // namespace kvasir

@@ -1,4 +1,4 @@
-// The engine's thread, and its events' way to the thread of the sockets.
+// The engine's thread, and the delivery of its events to the thread of the sockets.
 #include "serve/host.h"
 
 #include <chrono>
@@ -12,8 +12,8 @@ namespace kvasir::serve {
 
 namespace {
 
-// A mapped file that somebody cuts ends the process, so that is left to who asks for it: weights are read where they
-// fit.
+// Truncating a memory-mapped file kills the process that uses it, so a server maps weights only if asked to. Otherwise
+// weights are read into memory if they fit, and streamed if not.
 Result<std::shared_ptr<const Model>> open_model(const HostOptions& options) {
   KVASIR_TRY(auto model, Model::open(options.model, options.open));
   if (options.open.weights != WeightsMode::automatic || model->info().weights_mode != WeightsMode::mapped) return model;
@@ -23,7 +23,7 @@ Result<std::shared_ptr<const Model>> open_model(const HostOptions& options) {
   return Model::open(options.model, read);
 }
 
-// A model whose own template cannot be used answers all but chats.
+// A model without a usable template still serves everything except chats.
 Result<ChatFormat> open_chat(const HostOptions& options) {
   ChatFormat format{.options = options.chat};
   if (options.chat_format == "plain") {
@@ -64,8 +64,8 @@ void Host::close() {
   thread_.join();
 }
 
-// The next pass takes all cores for milliseconds. So that news is not written at its end, the engine's thread leaves
-// its core to the sockets' for a moment, and at most for kHandOver.
+// The next pass occupies all cores for milliseconds. So that events are written to clients before it rather than after
+// it, the engine's thread yields its core to the thread of the sockets until they are written, at most for kHandOver.
 void Host::run(const Post& post) {
   constexpr auto kHandOver = std::chrono::milliseconds(1);
   constexpr size_t kLittle = 4;
@@ -76,14 +76,14 @@ void Host::run(const Post& post) {
     auto written = std::make_shared<std::binary_semaphore>(0);
     post([inbox = inbox_, news, post, written] {
       deliver(*inbox, *news);
-      post([written] { written->release(); });  // after the connections that were woken
+      post([written] { written->release(); });  // runs after the connections that deliver() woke
     });
     if (events.size() <= kLittle) (void)written->try_acquire_for(kHandOver);
   });
   if (on_drained_ && !quiet_) post(on_drained_);
 }
 
-// A sink may submit and cancel, and so the table may change under it.
+// A sink may submit and cancel requests, so the table may change during the call.
 void Host::deliver(Inbox& inbox, std::vector<RequestEvent>& events) {
   inbox.moved = now_seconds();
   for (RequestEvent& event : events) {
@@ -100,7 +100,7 @@ Result<RequestId> Host::submit(Request request, Sink sink) {
   const int choices = request.choices;
   KVASIR_TRY(const RequestId id, scheduler_->submit(std::move(request)));
   if (inbox_->waiting.empty()) inbox_->moved = now_seconds();
-  // Its events come through post(), so none is there before this.
+  // Events arrive through post(), so none is delivered before this.
   inbox_->waiting.emplace(id, Waiting{std::move(sink), choices});
   return id;
 }
@@ -111,7 +111,7 @@ void Host::drain(double timeout_s, std::function<void()> on_drained) {
 }
 
 bool Host::is_alive(double now, double seconds) {
-  const int64_t passes = stats().passes;  // of a long prompt there is no other news
+  const int64_t passes = stats().passes;  // the only sign of progress while a long prompt is computed
   if (std::exchange(passes_, passes) != passes) inbox_->moved = now;
   return inbox_->waiting.empty() || now - inbox_->moved < seconds;
 }

@@ -1,4 +1,4 @@
-// A model that is served: its engine, its scheduler, and the thread that runs them.
+// A served model: its engine, its scheduler, and the thread that runs them.
 #pragma once
 
 #include <atomic>
@@ -20,17 +20,18 @@ struct HostOptions {
   ModelOptions open = {};
   EngineOptions engine = {};
   SchedulerOptions scheduler = {};
-  std::string chat_format = "auto";  ///< auto: the model's template, where it has one; plain; none
-  std::string chat_template = {};    ///< a file of Jinja in place of the model's
-  ChatOptions chat = {};             ///< of what templates render
+  std::string chat_format = "auto";  ///< "auto" (the model's template, if it has one), "plain" or "none"
+  std::string chat_template = {};    ///< a Jinja file that replaces the model's template
+  ChatOptions chat = {};             ///< for rendering the template
 };
 
-/// Used by the thread of the sockets, but for its opening. `post` brings tasks there, from any thread.
+/// Used on the thread of the sockets, except open(), which any thread may call. `post` runs tasks on that thread and
+/// may be called from any thread.
 class Host : public RequestQueue {
  public:
   using Post = std::function<void(std::function<void()>)>;
-  /// Reads the model's fingerprint too, which the first request would wait for. Errors: those of Model::open(),
-  /// Engine::create() and Scheduler::create(); a file of a chat template that cannot be used.
+  /// Opens the model, and computes its fingerprint in advance so that the first request need not wait. Errors: those of
+  /// Model::open(), Engine::create() and Scheduler::create(); HostOptions::chat_template cannot be used.
   static Result<std::unique_ptr<Host>> open(const HostOptions& options, Post post);
   ~Host() override;
 
@@ -43,13 +44,13 @@ class Host : public RequestQueue {
   const std::string& fingerprint() const { return fingerprint_; }
   const ChatFormat& chat() const { return chat_; }
 
-  /// Takes nothing more; `on_drained` when what is under way has ended, or failed after `timeout_s`.
+  /// Refuses new requests. Calls `on_drained` once running requests have ended, or have failed after `timeout_s`.
   void drain(double timeout_s, std::function<void()> on_drained);
-  /// False where work waits and no pass has ended for `seconds`. `now`: of now_seconds().
+  /// Returns false if requests are pending and no pass has ended for `seconds`. `now`: from now_seconds().
   bool is_alive(double now, double seconds);
-  /// Ends the thread; nothing more is posted. Requests get no events any more.
+  /// Ends the thread. Nothing is posted any more, and requests get no further events.
   void close();
-  /// Requests whose last event has not come.
+  /// Number of requests whose last event has not been delivered.
   size_t under_way() const { return inbox_->waiting.size(); }
 
  private:
@@ -57,10 +58,10 @@ class Host : public RequestQueue {
     Sink sink;
     int left = 0;
   };
-  /// What the scheduler's events need; they may come after the host is gone.
+  /// The state for delivering events, which may arrive after the host is destroyed.
   struct Inbox {
     std::unordered_map<RequestId, Waiting> waiting = {};
-    double moved = 0;  ///< when there was news, or nothing to do
+    double moved = 0;  ///< time of the last progress, or of the last moment without work
   };
 
   Host() = default;
@@ -74,7 +75,7 @@ class Host : public RequestQueue {
   std::shared_ptr<Inbox> inbox_ = std::make_shared<Inbox>();
   std::function<void()> on_drained_;
   std::atomic<bool> quiet_ = false;
-  int64_t passes_ = 0;  // that is_alive() saw last
+  int64_t passes_ = 0;  // count of passes at the last is_alive()
   std::thread thread_;
 };
 

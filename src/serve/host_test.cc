@@ -1,4 +1,4 @@
-// A host without sockets: the test is the loop that its tasks are posted to.
+// Tests a host without sockets. The test runs the tasks that the host posts.
 #include "serve/host.h"
 
 #include <deque>
@@ -48,7 +48,7 @@ class ServeHost : public testing::Test {
   std::deque<std::function<void()>> tasks_ KVASIR_GUARDED_BY(mutex_);
 
  protected:
-  std::unique_ptr<Host> host;  // the last: its thread posts until it is gone
+  std::unique_ptr<Host> host;  // the last member, since its thread posts until it is destroyed
 };
 
 TEST_F(ServeHost, EventsComeToTheirSinks) {
@@ -65,7 +65,7 @@ TEST_F(ServeHost, EventsComeToTheirSinks) {
   EXPECT_EQ(host->under_way(), 0u);
 }
 
-// Whoever asks rarely must not take a request that has just come for one that nothing moves.
+// A request that has just arrived must not look stuck, even if is_alive() was not called for a long time.
 TEST_F(ServeHost, IsAliveWhenItsFirstWorkHasJustCome) {
   EXPECT_TRUE(host->is_alive(now_seconds() + 1000, 60)) << "it has nothing to do";
   ASSERT_TRUE(submit({5, 6, 7}, 2, [](RequestEvent&) {}));

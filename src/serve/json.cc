@@ -1,4 +1,4 @@
-// JSON within limits.
+// Checks the limits on a JSON text before nlohmann's parser reads it.
 #include "serve/json.h"
 
 #include <optional>
@@ -9,13 +9,13 @@
 namespace kvasir::serve {
 namespace {
 
-// Counts what a text would become, without reading it. Of a valid one, every value but the first of each container
-// follows a comma.
+// Counts values, containers and members of a text without parsing it. In valid JSON, every value except the first of
+// each container follows a comma.
 class Counter {
  public:
   explicit Counter(const JsonLimits& limits) : limits_(limits), members_(limits.depth + 2) {}
 
-  /// Errors: the first limit that is passed.
+  /// Errors: the first limit that is exceeded.
   Result<void> count(std::string_view text) {
     for (size_t i = 0; i < text.size(); ++i) {
       if (text[i] == '"') {
@@ -65,7 +65,7 @@ Result<Json> parse_json(std::string_view text, const JsonLimits& limits) {
     return Json::parse(text);
   } catch (const Json::parse_error& e) {
     return fail(Error::damaged, fmt::format("the body is not valid JSON at byte {}", e.byte), "body", "JSON in UTF-8");
-  } catch (const Json::exception&) {  // a number that no double holds
+  } catch (const Json::exception&) {  // a number beyond the range of a double
     return fail(Error::damaged, "the body is not valid JSON: a number out of range", "body", "JSON in UTF-8");
   }
 }

@@ -1,4 +1,4 @@
-// JSON of requests and answers: read within limits, written as valid UTF-8 whatever the strings hold.
+// JSON of requests and answers. Parses within limits; always writes valid UTF-8.
 #pragma once
 
 #include <string>
@@ -10,22 +10,22 @@
 
 namespace kvasir::serve {
 
-/// Keys keep their order, so that an answer reads as it is documented.
+/// Keys keep their order, so that answers look as documented.
 using Json = nlohmann::ordered_json;
 
-/// What a request's text may hold: a small text can ask for a hundred times its size of memory.
+/// Limits on a request's JSON, since parsing can need a hundred times the memory of the text.
 struct JsonLimits {
   size_t values = 1'000'000;
   size_t containers = 100'000;  ///< arrays and objects
   size_t depth = 64;
-  size_t members = 4096;         ///< of one object; a member is looked for among those before it, so also
-  size_t searched = 16'000'000;  ///< members that are looked at, over all objects
-  size_t digits = 128;           ///< of a number, or letters of what is none
+  size_t members = 4096;         ///< of one object
+  size_t searched = 16'000'000;  ///< comparisons over all objects: a new member is searched for among those before it
+  size_t digits = 128;           ///< of a number; or letters of another word outside of strings
 };
 
-/// Errors: a text that is no JSON, with the offset where it stops to be; more than the limits.
+/// Errors: invalid JSON, with the byte where it becomes invalid; or a limit is exceeded.
 Result<Json> parse_json(std::string_view text, const JsonLimits& limits = {});
-/// Bytes that are not UTF-8 become U+FFFD.
+/// Writes JSON; bytes that are not UTF-8 become U+FFFD.
 std::string to_text(const Json& json);
 
 }  // namespace kvasir::serve

@@ -1,4 +1,4 @@
-// Bodies within their limits, and keys.
+// Tests the limits on bodies, and keys.
 #include "serve/json.h"
 
 #include <chrono>

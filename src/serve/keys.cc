@@ -1,4 +1,4 @@
-// The file of keys, and comparing them.
+// Reads the file of keys, and compares keys.
 #include "serve/keys.h"
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 namespace kvasir::serve {
 namespace {
 
-// The time depends on the length of what was sent alone.
+// The time depends only on the length of the key that was sent.
 bool equal_in_constant_time(std::string_view sent, std::string_view key) {
   unsigned different = sent.size() == key.size() ? 0 : 1;
   for (size_t i = 0; i < sent.size(); ++i)
@@ -29,7 +29,8 @@ Result<std::pair<std::string, std::shared_ptr<Caller>>> read_line(const std::str
     return fail(Error::bad_argument, "the weight is not a number above 0", where, "name key 2");
   in >> std::ws;
   if (!in.eof() && !(in >> caller->most && caller->most > 0))
-    return fail(Error::bad_argument, "what may run at a time is not a whole number above 0", where, "name key 2 8");
+    return fail(Error::bad_argument, "the number of requests at a time is not a whole number above 0", where,
+                "name key 2 8");
   if (in >> rest) return fail(Error::bad_argument, "more than four words", where, "name key [weight] [most at a time]");
   return std::pair(std::move(key), std::move(caller));
 }
@@ -51,10 +52,10 @@ Result<Keys> Keys::read(const std::string& path) {
     KVASIR_TRY(auto entry, read_line(line, where));
     for (const auto& [key, caller] : keys.keys_)
       if (key == entry.first || caller->name == entry.second->name)
-        return fail(Error::bad_argument, "a name or a key that stands in an earlier line", where, "another");
+        return fail(Error::bad_argument, "an earlier line has the same name or key", where, "another");
     keys.keys_.push_back(std::move(entry));
   }
-  if (keys.keys_.empty()) return fail(Error::bad_argument, "there is no key in it", path, "a line \"name key\"");
+  if (keys.keys_.empty()) return fail(Error::bad_argument, "it has no key", path, "a line \"name key\"");
   return keys;
 }
 

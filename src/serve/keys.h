@@ -1,4 +1,4 @@
-// API keys: who asks, with which weight, and how much at a time.
+// API keys: the caller that each key identifies, with its weight and its limit of concurrent requests.
 #pragma once
 
 #include <memory>
@@ -14,20 +14,20 @@ namespace kvasir::serve {
 struct Caller {
   std::string name = {};
   double weight = 1;
-  int most = 0;  ///< requests at a time; 0: any number
-  int running = 0;
+  int most = 0;     ///< limit of concurrent requests; 0 for none
+  int running = 0;  ///< number of concurrent requests now
 };
 
 class Keys {
  public:
-  /// No keys: everybody is one caller without a name.
+  /// Without keys, all clients are one caller without a name.
   Keys();
-  /// A file of lines "name key [weight] [most at a time]"; "#" begins a comment. Errors: a file that cannot be read, a
-  /// line that is none of that, a name or key twice, no key at all.
+  /// Reads a file of lines "name key [weight] [most at a time]"; "#" begins a comment. Errors: the file cannot be read,
+  /// has an invalid line, a name or key twice, or no key at all.
   static Result<Keys> read(const std::string& path);
 
   bool required() const { return !keys_.empty(); }
-  /// The caller of a key, who lives as long as this; null: none. Every key is compared, in constant time.
+  /// Returns the caller of a key; null if the key is unknown. Compares all keys, each in constant time.
   std::shared_ptr<Caller> find(std::string_view key) const;
 
  private:

@@ -1,4 +1,4 @@
-// Counters over prometheus-cpp's core. The scheduler counts for itself; a scrape takes what is new.
+// Metrics on top of prometheus-cpp's core. The scheduler keeps its own counts; a scrape adds their increase.
 #include "serve/metrics.h"
 
 #include <functional>
@@ -21,10 +21,10 @@ using Buckets = Histogram::BucketBoundaries;
 const Buckets kRequestSeconds{0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300};
 const Buckets kTokenSeconds{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.25, 0.5, 1, 2.5};
 
-// A value of the scheduler, under its name and perhaps vLLM's.
+// A value of the scheduler, with its name and vLLM's.
 struct Value {
   const char* name;
-  const char* vllm;  // "" where it has none
+  const char* vllm;  // "" if vLLM has no such metric
   const char* help;
   std::function<double(const SchedulerStats&)> of;
 };
@@ -36,13 +36,14 @@ double share(const SchedulerStats& s) {
 
 const std::vector<Value>& gauges() {
   static const std::vector<Value> all{
-      {"kvasir_requests_running", "vllm:num_requests_running", "Sequences with memory",
+      {"kvasir_requests_running", "vllm:num_requests_running", "Sequences that hold KV memory",
        [](const SchedulerStats& s) { return s.running; }},
-      {"kvasir_requests_waiting", "vllm:num_requests_waiting", "Sequences without",
+      {"kvasir_requests_waiting", "vllm:num_requests_waiting", "Sequences that wait for KV memory",
        [](const SchedulerStats& s) { return s.waiting; }},
-      {"kvasir_kv_bytes", "", "Bytes of KV that sequences and kept texts hold",
+      {"kvasir_kv_bytes", "", "Bytes of KV blocks held by sequences and by the prefix cache",
        [](const SchedulerStats& s) { return static_cast<double>(s.kv_used); }},
-      {"kvasir_kv_usage", "vllm:kv_cache_usage_perc", "The same, as a part of the budget; 0 without one", share},
+      {"kvasir_kv_usage", "vllm:kv_cache_usage_perc", "Share of the KV budget in use, 0 to 1; 0 without a budget",
+       share},
   };
   return all;
 }
@@ -53,19 +54,19 @@ const std::vector<Value>& counters() {
   };
   static const std::vector<Value> all{
       {"kvasir_prompt_tokens_computed_total", "", "Prompt tokens computed", number(&SchedulerStats::computed)},
-      {"kvasir_prompt_tokens_reused_total", "vllm:prefix_cache_hits_total", "Prompt tokens that were kept",
+      {"kvasir_prompt_tokens_reused_total", "vllm:prefix_cache_hits_total", "Prompt tokens reused from the cache",
        number(&SchedulerStats::reused)},
       {"kvasir_tokens_recomputed_total", "", "Tokens computed again after preemptions",
        number(&SchedulerStats::recomputed)},
       {"kvasir_tokens_generated_total", "vllm:generation_tokens_total", "Tokens generated",
        number(&SchedulerStats::generated)},
-      {"kvasir_preemptions_total", "vllm:num_preemptions_total", "Sequences that gave up their memory",
+      {"kvasir_preemptions_total", "vllm:num_preemptions_total", "Sequences preempted for memory",
        number(&SchedulerStats::preemptions)},
       {"kvasir_passes_total", "", "Forward passes", number(&SchedulerStats::passes)},
-      {"kvasir_pass_tokens_total", "", "Tokens in them", number(&SchedulerStats::pass_tokens)},
-      {"kvasir_tokens_guessed_total", "vllm:spec_decode_num_draft_tokens_total", "Tokens guessed",
+      {"kvasir_pass_tokens_total", "", "Tokens in forward passes", number(&SchedulerStats::pass_tokens)},
+      {"kvasir_tokens_guessed_total", "vllm:spec_decode_num_draft_tokens_total", "Draft tokens",
        number(&SchedulerStats::guessed)},
-      {"kvasir_tokens_accepted_total", "vllm:spec_decode_num_accepted_tokens_total", "Guesses that were right",
+      {"kvasir_tokens_accepted_total", "vllm:spec_decode_num_accepted_tokens_total", "Draft tokens accepted",
        number(&SchedulerStats::accepted)},
   };
   return all;
@@ -81,14 +82,14 @@ struct Metrics::Impl {
   std::vector<std::pair<Histograms*, const Buckets*>> first, between, request;
   prometheus::Family<prometheus::Counter>* requests;
   prometheus::Gauge* connections;
-  std::map<std::pair<std::string, std::string>, double> last;  // of counters, by name and model
+  std::map<std::pair<std::string, std::string>, double> last;  // last value of counters, by name and model
 
   explicit Impl(bool vllm_names) : vllm(vllm_names) {
-    add(&first, "kvasir_first_token_seconds", "vllm:time_to_first_token_seconds", "To the first token",
+    add(&first, "kvasir_first_token_seconds", "vllm:time_to_first_token_seconds", "Seconds to the first token",
         kRequestSeconds);
-    add(&between, "kvasir_between_tokens_seconds", "vllm:inter_token_latency_seconds", "Between two tokens",
+    add(&between, "kvasir_between_tokens_seconds", "vllm:inter_token_latency_seconds", "Seconds between two tokens",
         kTokenSeconds);
-    add(&request, "kvasir_request_seconds", "vllm:e2e_request_latency_seconds", "To the end of the answer",
+    add(&request, "kvasir_request_seconds", "vllm:e2e_request_latency_seconds", "Seconds to the end of the answer",
         kRequestSeconds);
     requests = &prometheus::BuildCounter().Name("kvasir_requests_total").Help("Requests by status").Register(registry);
     connections =
@@ -112,7 +113,7 @@ struct Metrics::Impl {
     return names;
   }
 
-  // A scheduler that was made anew counts from 0.
+  // A value below the last one comes from a new scheduler, which counts from 0.
   double increase(const std::string& name, const std::string& model, double value) {
     const double before = std::exchange(last[{name, model}], value);
     return value >= before ? value - before : value;

@@ -1,4 +1,4 @@
-// What the server counts, for Prometheus: its text format, under Kvasir's names and, if asked, vLLM's too.
+// The server's metrics in Prometheus' text format, under Kvasir's names and optionally vLLM's too.
 #pragma once
 
 #include <memory>
@@ -13,7 +13,7 @@ namespace kvasir::serve {
 
 class Metrics {
  public:
-  /// `vllm_names`: what dashboards made for vLLM look for, besides.
+  /// `vllm_names`: also export the names that dashboards made for vLLM use.
   explicit Metrics(bool vllm_names);
   ~Metrics();
 
@@ -21,14 +21,14 @@ class Metrics {
   void between_tokens(const std::string& model, double seconds);
   void over(const std::string& model, const AnswerRecord& record);
 
-  /// A model that is put away: its counters stay, what it held is gone.
+  /// Records that a model is unloaded: its counters stay, its gauges become 0.
   void put_away(const std::string& model, const SchedulerStats& last);
 
   struct ModelState {
     std::string name;
     SchedulerStats stats;
   };
-  /// All of it as text. `models`: those that are loaded now.
+  /// Returns all metrics as text. `models`: the models that are loaded now.
   std::string text(const std::vector<ModelState>& models, int connections);
 
  private:

@@ -1,4 +1,4 @@
-// Requests of a trace as calls, and what their answers tell as figures. How an answer reads is replay_answer.h's.
+// Sends the requests of a trace and collects figures from the answers. replay_answer.h parses the answers.
 #include "serve/replay.h"
 
 #include <algorithm>
@@ -23,11 +23,11 @@ constexpr uint64_t kSeed = 1;
 // ---- the server's model -------------------------------------------------------------------------------------------
 
 struct Served {
-  std::string model, prefix;  ///< of paths: "/v1"
+  std::string model, prefix;  ///< prefix: of paths, ends in "/v1"
   int vocab = 0;
 };
 
-/// The body of a GET, by a run of the loop.
+/// Returns the body of a GET. Runs the client's loop until it is there.
 Result<std::string> get(HttpClient& client, const std::string& path) {
   int status = 0;
   std::string body;
@@ -43,7 +43,7 @@ Result<std::string> get(HttpClient& client, const std::string& path) {
   return body;
 }
 
-/// The entry of the model of that name, of the first one for an empty name; null if there is none.
+/// Returns the entry of the model `name`, or of the first model if `name` is empty; null if there is none.
 Json entry_of(const std::string& body, const std::string& name) {
   const auto json = parse_json(body);
   const Json* list = json ? member(*json, "data") : nullptr;
@@ -55,7 +55,7 @@ Json entry_of(const std::string& body, const std::string& name) {
   return {};
 }
 
-/// Sets what the options leave open.
+/// Sets the model and the vocabulary if the options do not.
 Result<void> complete(const Json& entry, const std::string& url, Served* served) {
   if (served->model.empty()) {
     const Json* id = member(entry, "id");
@@ -65,7 +65,7 @@ Result<void> complete(const Json& entry, const std::string& url, Served* served)
   const Json* meta = member(entry, "meta");
   if (served->vocab == 0 && meta != nullptr) served->vocab = count_in(*meta, "n_vocab").value_or(0);
   if (served->vocab > 0) return {};
-  return fail(Error::bad_argument, fmt::format("the server does not tell how many token ids '{}' has", served->model),
+  return fail(Error::bad_argument, fmt::format("the server does not report how many token ids '{}' has", served->model),
               url, "ReplayOptions::vocab");
 }
 
@@ -133,7 +133,7 @@ class Player {
                  {"ignore_eos", true},
                  {"n", t.choices},
                  {"return_token_ids", true}};
-    if (t.choices == 1) body["temperature"] = 0;  // some servers take no more than one choice of that
+    if (t.choices == 1) body["temperature"] = 0;  // with temperature 0, some servers allow only one choice
     if (t.priority != 0) body["priority"] = t.priority;
     return to_text(body);
   }
@@ -207,10 +207,11 @@ class Player {
     else
       replay_.see_failure(s.index, ended_);
     send_due();
-    if (replay_.is_over()) client_.stop();  // some servers do not close
+    if (replay_.is_over()) client_.stop();  // some servers do not close the connection
   }
 
-  /// Of a server that tells no ids, others of the same count: what follows is as long.
+  /// Returns the ids of an answer. If the server does not report ids, makes up the same number of them, so that later
+  /// prompts have the right length.
   std::vector<int> answer_of(const Stream& s) const {
     if (!s.answer.ids().empty()) return s.answer.ids();
     return trace_ids({.tokens = s.answer.answer_tokens(), .salt = -1 - static_cast<int>(s.index)}, served_.vocab);

@@ -1,5 +1,5 @@
-// A trace of arrivals, replayed against a server of OpenAI's API: this one or any other. The trace, its course and the
-// figures are include/kvasir/bench.h's.
+// Replays a trace of arrivals against any server with OpenAI's API. include/kvasir/bench.h defines the trace, its
+// timing and the figures.
 #pragma once
 
 #include <string>
@@ -12,17 +12,17 @@ namespace kvasir::serve {
 struct ReplayOptions {
   std::vector<TraceRequest> trace;
   std::string url;         ///< "http://127.0.0.1:8080", with or without "/v1"
-  std::string model = {};  ///< as the server calls it; empty: the first that it lists
-  int vocab = 0;           ///< ids for prompts are below; 0: as the server says (meta.n_vocab)
+  std::string model = {};  ///< the server's name of the model; if empty, the first one that it lists
+  int vocab = 0;           ///< prompts use ids below this; if 0, the server's meta.n_vocab
 };
 
 struct ReplayResult {
   ServeReport report;
-  std::string first_failure = {};  ///< of the requests that failed
+  std::string first_failure = {};  ///< the first failed request, with its error; empty if none failed
 };
 
-/// Replays the trace in its own time, on this thread. Errors: a URL that is none, a server that is not there or tells
-/// too little of its models, and the first failure where every request failed.
+/// Replays the trace in real time, on this thread. Errors: an invalid URL; a server that cannot be reached or does not
+/// report its model or vocabulary; and the first failure if every request failed.
 Result<ReplayResult> replay(const ReplayOptions& options);
 
 }  // namespace kvasir::serve

@@ -1,4 +1,4 @@
-// Chunks to counts. A chunk with `token_ids` has so many tokens; one without, and with text, counts as one.
+// Counts tokens in chunks. A chunk with `token_ids` counts their number; one with text only counts as one token.
 #include "serve/replay_answer.h"
 
 #include <algorithm>

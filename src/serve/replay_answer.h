@@ -1,4 +1,4 @@
-// What a client learns from a streamed completion of any OpenAI-compatible server. No sockets and no clock here.
+// Parses a streamed completion of any OpenAI-compatible server. No sockets and no clock here.
 #pragma once
 
 #include <optional>
@@ -23,18 +23,20 @@ class StreamedAnswer {
 
   explicit StreamedAnswer(int choices) : tokens_(static_cast<size_t>(choices)), ended_(tokens_.size()) {}
 
-  /// The tokens that these bytes bring. Errors: what is no such stream (damaged); an error that the server tells (io).
+  /// Returns the tokens in these bytes. Errors: not a stream of completions (damaged); the server reports an error
+  /// (io).
   Result<std::vector<Tokens>> read(std::string_view bytes);
 
-  /// The server said that this was all.
+  /// Whether the server has sent [DONE].
   bool is_done() const { return done_; }
-  /// Every choice has its end: enough for a stream that just ends.
+  /// Whether the stream is done or every choice has ended, for servers that do not send [DONE].
   bool is_complete() const;
   const std::optional<Usage>& usage() const { return usage_; }
-  /// Of all choices; by the usage where it was told.
+  /// Number of tokens of all choices, from the usage if the server reported it.
   int generated() const;
-  /// The ids of choice 0, or, where the server tells none, how many they are.
+  /// The ids of choice 0; empty if the server does not report them.
   const std::vector<int>& ids() const { return ids_; }
+  /// Number of tokens of choice 0.
   int answer_tokens() const;
 
  private:
@@ -50,11 +52,11 @@ class StreamedAnswer {
   bool done_ = false;
 };
 
-/// A member that is there and not null; else a null pointer.
+/// Returns a member; a null pointer if it is absent or null.
 const Json* member(const Json& object, const char* key);
-/// A member that is a whole number from 0 to 2^30.
+/// Returns a member that is a whole number from 0 to 2^30; null otherwise.
 std::optional<int> count_in(const Json& object, const char* key);
-/// The message of a body {"error": {"message": ...}}, or the body's beginning.
+/// Returns the message of a body {"error": {"message": ...}}, or the first 200 bytes of another body.
 std::string told_error(std::string_view body);
 
 }  // namespace kvasir::serve

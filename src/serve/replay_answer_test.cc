@@ -1,4 +1,4 @@
-// Streams as several servers write them, to counts.
+// Tests the counts from streams as several servers write them.
 #include "serve/replay_answer.h"
 
 #include <gmock/gmock.h>
@@ -31,7 +31,7 @@ Told read(StreamedAnswer* answer, std::string_view stream, size_t step = 1000000
   return told;
 }
 
-// As this server writes it.
+// A stream as this server writes it.
 const std::string kOwn =
     ": ping\n\n" + choice(R"("text": "", "index": 0, "finish_reason": null, "prompt_token_ids": [1, 2])") +
     choice(R"("text": "a", "index": 0, "finish_reason": null, "token_ids": [11])") +

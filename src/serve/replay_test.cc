@@ -1,4 +1,4 @@
-// Replays against servers of the test's own making: what they are asked, and what is made of their answers.
+// Tests replays against fake servers: the requests that they get, and the figures from their answers.
 #include "serve/replay.h"
 
 #include <gmock/gmock.h>
@@ -15,7 +15,7 @@ using testing::HasSubstr;
 
 constexpr int kVocab = 97;
 
-/// What a server does with the completion of a body: the events, all at once, or an answer that is no stream.
+/// A fake server's reply to a completion: events, all at once, or a plain answer.
 struct Reply {
   std::string events = {};
   HttpAnswer plain = {};

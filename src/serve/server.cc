@@ -1,4 +1,4 @@
-// Start, signals, end.
+// Startup, signals and shutdown.
 #include "serve/server.h"
 
 #include <utility>
@@ -7,7 +7,7 @@ namespace kvasir::serve {
 
 namespace {
 
-// Answers that have ended are still written; who does not read them is cut off by HttpLimits::write_s.
+// Waits until finished answers are written. HttpLimits::write_s limits the time for clients that do not read.
 void stop_when_written(HttpServer& server) {
   if (server.connections() == 0) return server.stop();
   server.after(0.01, [&server] { stop_when_written(server); });
@@ -16,7 +16,7 @@ void stop_when_written(HttpServer& server) {
 }  // namespace
 
 Result<void> serve(ServerOptions options) {
-  // Everything that the service posts to the server must find both of them: the server is made first, and gone last.
+  // Tasks that the service posts to the server need both, so the server is created first and destroyed last.
   Service* handler = nullptr;
   KVASIR_TRY(const auto server,
              HttpServer::listen(

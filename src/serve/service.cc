@@ -1,4 +1,4 @@
-// Routing: paths, methods, keys, origins, the line of the log.
+// Routing of requests by path and method, checks of keys and origins, and the log line.
 #include "serve/service.h"
 
 #include <strings.h>
@@ -21,7 +21,7 @@ std::string header(const HttpRequest& request, const std::string& name) {
   return found == request.headers.end() ? "" : found->second;
 }
 
-// "[::1]:8080" to "[::1]", "localhost:8080" to "localhost".
+// Removes the port: "[::1]:8080" becomes "[::1]", "localhost:8080" becomes "localhost".
 std::string_view host_of(std::string_view text) {
   if (text.starts_with('[')) return text.substr(0, text.find(']') + 1);
   return text.substr(0, text.find(':'));
@@ -41,7 +41,7 @@ bool is_local_origin(std::string_view origin) {
   return false;
 }
 
-// What goes into a header or the log again must not end its line.
+// Returns the text if it is safe to repeat in a header or the log, else an empty string.
 std::string printable_id(const std::string& text) {
   const bool good = !text.empty() && text.size() <= 128 &&
                     std::all_of(text.begin(), text.end(), [](char c) { return c > ' ' && c < 127 && c != '"'; });
@@ -50,7 +50,7 @@ std::string printable_id(const std::string& text) {
 
 std::string sent_key(const HttpRequest& request) {
   const std::string bearer = header(request, "authorization");
-  constexpr size_t kScheme = 7;  // of "Bearer ", however it is spelt
+  constexpr size_t kScheme = 7;  // length of "Bearer ", in upper or lower case
   if (bearer.size() > kScheme && strncasecmp(bearer.c_str(), "Bearer ", kScheme) == 0) return bearer.substr(kScheme);
   const std::string key = header(request, "x-api-key");
   return key.empty() ? header(request, "api-key") : key;
@@ -62,13 +62,13 @@ Service::Service(ServiceOptions options) : o_(std::move(options)), metrics_(o_.v
   for (const ServiceOptions::Model& model : o_.models) models_.push_back({.options = model});
 }
 
-// Answers may hold a model longer; its thread must not, for it posts to the server.
+// Answers may keep a model alive longer, but its thread must end now, since it posts to the server.
 Service::~Service() {
   for (const Loaded& model : models_)
     if (model.host != nullptr) model.host->close();
 }
 
-// A path of OpenAI's is known without its "/v1" too, as llama-server has them.
+// OpenAI's paths also match without "/v1", as in llama-server.
 const std::vector<Service::Entry>& Service::entries() {
   static const std::vector<Entry> all{
       {"POST", "/v1/chat/completions", &Service::chat},
@@ -126,12 +126,14 @@ void Service::handle(const std::shared_ptr<Exchange>& exchange) {
     return answer(asked, ApiError{.status = 404, .code = "unknown_url", .message = "nothing is at this path"});
   if (found == nullptr) {
     asked.headers.emplace_back("Allow", allowed);
-    return answer(asked, ApiError{.status = 405, .code = "method_not_allowed", .message = "it takes " + allowed});
+    return answer(asked,
+                  ApiError{.status = 405, .code = "method_not_allowed", .message = "the method must be " + allowed});
   }
   (this->*found->route)(asked);
 }
 
-// A page may send a body that no preflight announces, and use up what it cannot read.
+// Foreign origins are refused on every request, since a web page can send some requests without a preflight and consume
+// resources even though it cannot read the answer.
 bool Service::may_ask(const std::string& origin) const {
   return is_local_origin(origin) || std::find(o_.cors.begin(), o_.cors.end(), origin) != o_.cors.end();
 }
@@ -142,7 +144,8 @@ std::optional<ApiError> Service::refused(const HttpRequest& request, bool open, 
     return ApiError{.status = 403, .code = "forbidden_host", .message = "this server answers to local names only"};
   const std::string origin = header(request, "origin");
   if (!origin.empty() && !may_ask(origin))
-    return ApiError{.status = 403, .code = "forbidden_origin", .message = "pages of this origin may not ask"};
+    return ApiError{
+        .status = 403, .code = "forbidden_origin", .message = "requests from pages of this origin are not allowed"};
   *caller = o_.keys.find(open && o_.keys.required() ? std::string() : sent_key(request));
   if (*caller == nullptr && !open)
     return ApiError{.status = 401, .code = "invalid_api_key", .message = "the API key is missing or not known"};
@@ -196,7 +199,7 @@ std::string joined(const std::vector<std::string>& names) {
   return text;
 }
 
-// A value of logfmt: what was sent is quoted, and cannot end the line.
+// Quotes a value for logfmt, so that text from a request cannot end the line.
 std::string in_quotes(const std::string& text) { return to_text(Json(text)); }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// The service: which path and method is answered by what, who may ask, and the models behind it. Sockets are http/'s;
-// answers over time are api/answer's. All in the thread of the HTTP server, but for what its worker does.
+// The service: routes requests by path and method, checks keys and origins, and loads models. http/ has the sockets;
+// api/answer produces answers. Everything runs on the thread of the HTTP server, except tasks of the two workers.
 #pragma once
 
 #include <functional>
@@ -20,18 +20,18 @@ namespace kvasir::serve {
 
 struct ServiceOptions {
   struct Model {
-    std::string name;  ///< as clients call it
+    std::string name;  ///< the name that clients use
     HostOptions host;
   };
-  std::vector<Model> models;      ///< the first is the one that unknown names mean
-  double model_ttl_s = 0;         ///< a model that nobody asked for so long is put away; 0: never
-  bool strict_model = false;      ///< unknown names are refused
-  bool strict_fields = false;     ///< unknown fields are refused
-  bool shared_cache = false;      ///< what is kept for one key is used for another
-  bool vllm_names = false;        ///< of metrics
+  std::vector<Model> models;      ///< the first one also serves unknown names, unless strict_model
+  double model_ttl_s = 0;         ///< an idle model is unloaded after this time; 0 for never
+  bool strict_model = false;      ///< refuse unknown model names
+  bool strict_fields = false;     ///< refuse unknown fields
+  bool shared_cache = false;      ///< reuse the cache across API keys
+  bool vllm_names = false;        ///< also export metrics under vLLM's names
   bool local_only = true;         ///< the Host header must be a local name (against DNS rebinding)
-  int max_output = 0;             ///< the most tokens of an answer; 0: the context
-  std::vector<std::string> cors;  ///< origins besides local ones
+  int max_output = 0;             ///< upper bound on an answer's tokens; 0 for the context alone
+  std::vector<std::string> cors;  ///< allowed origins, in addition to local ones
   Keys keys = {};
   std::function<void(const std::string& line)> log = {};
 };
@@ -41,11 +41,12 @@ class Service {
   explicit Service(ServiceOptions options);
   ~Service();
 
-  /// Opens the first model now; the others when they are asked for. `server`: outlives this, and runs it.
+  /// Opens the first model now, others at their first request. `server` runs this service and must outlive it. Errors:
+  /// those of Host::open().
   Result<void> open(HttpServer& server);
-  /// The HttpHandler.
+  /// The server's HttpHandler.
   void handle(const std::shared_ptr<Exchange>& exchange);
-  /// From now on nothing is taken; `on_drained` when what is under way has ended, at most in `seconds`.
+  /// Refuses new calls. Calls `on_drained` once all running requests have ended, after at most `seconds`.
   void drain(double seconds, std::function<void()> on_drained);
   const Model& first_model() const { return models_[0].host->model(); }
   int first_ctx() const { return models_[0].host->ctx(); }
@@ -54,12 +55,12 @@ class Service {
   struct Loaded {
     ServiceOptions::Model options;
     std::shared_ptr<Host> host = {};
-    std::vector<std::function<void(Result<std::shared_ptr<Host>>)>> waiting = {};  // not empty: it is being opened
-    int64_t created = 0;                                                           // of its file
-    int ctx = 0;                                                                   // known once it was opened
-    double used = 0;                                                               // when somebody asked for it last
+    std::vector<std::function<void(Result<std::shared_ptr<Host>>)>> waiting = {};  // not empty while it is being opened
+    int64_t created = 0;                                                           // time of its file
+    int ctx = 0;                                                                   // 0 until it is opened once
+    double used = 0;                                                               // time of the last request
   };
-  /// A request with what is the same for every answer to it.
+  /// A request, with the data that every answer to it needs.
   struct Asked {
     std::shared_ptr<Exchange> exchange;
     std::shared_ptr<Caller> caller;
@@ -67,14 +68,14 @@ class Service {
     std::vector<std::pair<std::string, std::string>> headers;
     double came = 0;
     Dialect dialect = Dialect::openai;
-    std::shared_ptr<void> place = {};  ///< among the requests of the key at a time; given up by the last copy
+    std::shared_ptr<void> place = {};  ///< counts among the key's concurrent requests until the last copy is destroyed
   };
   using Route = void (Service::*)(const Asked& asked);
   struct Entry {
     const char* method;
     const char* path;
     Route route;
-    bool open = false;  ///< to everybody, without a key
+    bool open = false;  ///< needs no key
     Dialect dialect = Dialect::openai;
   };
   static const std::vector<Entry>& entries();
@@ -86,7 +87,7 @@ class Service {
   void preflight(const std::shared_ptr<Exchange>& exchange);
   void answer(const Asked& asked, HttpAnswer answer);
   void answer(const Asked& asked, const ApiError& error);
-  /// What `make` gives, computed by the worker.
+  /// Answers with the result of `make`, which the worker computes.
   void answer_later(const Asked& asked, std::function<Result<Json>(const Json& body, const Host& host)> make);
   void answer(const Asked& asked, const Json& json) { answer(asked, HttpAnswer{.body = to_text(json)}); }
   void log(const Asked& asked, const std::string& model, const AnswerRecord& record) const;
@@ -101,7 +102,7 @@ class Service {
             std::shared_ptr<const Json> body);
   void start(const Asked& asked, Loaded& model, std::shared_ptr<Host> host, Call call,
              std::vector<std::vector<int>> prompts);
-  /// With the body as JSON and its model, opened; errors are answered.
+  /// Parses the body and opens its model, then calls `then`. Answers errors itself.
   void with_body(const Asked& asked,
                  std::function<void(Loaded&, std::shared_ptr<Host>, std::shared_ptr<const Json>)> then);
   Loaded* model_of(const Json& body, std::optional<ApiError>* error);
@@ -126,7 +127,7 @@ class Service {
   std::vector<Loaded> models_;
   Metrics metrics_;
   bool draining_ = false;
-  Worker worker_;  // parses and tokenises
+  Worker worker_;  // parses and tokenizes
   Worker opener_;  // opens models
 };
 

@@ -1,4 +1,4 @@
-// Calls of a model: from a body to an answer under way; models that are opened when they are asked for.
+// Handles calls of a model, from the body to the start of the answer. Loads models on demand and unloads idle ones.
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -19,13 +19,13 @@
 namespace kvasir::serve {
 namespace {
 
-// A number that a client in JavaScript can send again.
+// Returns a random seed below 2^53, which a client in JavaScript can send back exactly.
 uint64_t drawn_seed() {
   static std::mt19937_64 random(std::random_device{}());
   return random() >> 11;
 }
 
-// curl calls a body a form where it is not told what it is.
+// Accepts the form type too, since curl sends it by default.
 bool takes_type(const HttpRequest& request) {
   const auto found = request.headers.find("content-type");
   if (found == request.headers.end()) return true;
@@ -34,7 +34,8 @@ bool takes_type(const HttpRequest& request) {
   return std::ranges::any_of(kTaken, [&](std::string_view type) { return found->second.starts_with(type); });
 }
 
-// What bits depend on: one fingerprint, one body with a seed, one answer.
+// Names everything that the bits of an answer depend on. With the same fingerprint, the same body with a seed gives the
+// same answer.
 std::string system_fingerprint(const Host& host, const SessionOptions& session) {
   std::string text =
       fmt::format("kvasir-{}-{}-{}", kNumericsVersion, host.fingerprint().substr(0, 16), session.kv_type_k);
@@ -51,7 +52,7 @@ Result<Call> read_call_of(Dialect dialect, Kind kind, const Json& body, const Sa
   call.dialect = dialect;
   call.echo = std::move(chat.echo);
   call.ignored.insert(call.ignored.end(), chat.ignored.begin(), chat.ignored.end());
-  if (call.request.choices > 1) return fail(Error::unsupported, "an answer has one choice here", "n", "1");
+  if (call.request.choices > 1) return fail(Error::unsupported, "this API has one choice per answer", "n", "1");
   return call;
 }
 
@@ -115,7 +116,7 @@ void Service::put_away_idle() {
       if (model.host->under_way() > 0) model.used = now;
       if (now - model.used < o_.model_ttl_s) continue;
       metrics_.put_away(model.options.name, model.host->stats());
-      // Closing a model takes a while; answers that still hold it keep it.
+      // Closing a model takes a while, so the other thread does it. Answers that hold the model keep it alive.
       opener_.post([host = std::exchange(model.host, {})]() mutable { host.reset(); });
     }
     if (!draining_) put_away_idle();
@@ -155,9 +156,10 @@ Service::Loaded* Service::model_of(const Json& body, std::optional<ApiError>* er
 void Service::with_body(const Asked& asked,
                         std::function<void(Loaded&, std::shared_ptr<Host>, std::shared_ptr<const Json>)> then) {
   if (!takes_type(asked.exchange->request()))
-    return answer(asked,
-                  ApiError{.status = 415, .code = "unsupported_media_type", .message = "it takes application/json"});
-  // What a task of the worker holds goes on to the next one: the last of an exchange is let go in the server's thread.
+    return answer(
+        asked,
+        ApiError{.status = 415, .code = "unsupported_media_type", .message = "the body must be application/json"});
+  // The worker's task moves all it holds into the next one, so that the server's thread releases the exchange.
   worker_.post([this, asked = Asked(asked), then = std::move(then)]() mutable {
     auto body = std::make_shared<Result<Json>>(parse_json(asked.exchange->request().body));
     server_->post([this, asked = std::move(asked), then = std::move(then), body] {
@@ -176,13 +178,15 @@ void Service::with_body(const Asked& asked,
 
 void Service::call(const Asked& asked, Kind kind) {
   if (draining_)
-    return answer(asked,
-                  ApiError{.status = 503, .code = "draining", .message = "this server ends", .retry_after_s = 5});
+    return answer(
+        asked,
+        ApiError{.status = 503, .code = "draining", .message = "this server is shutting down", .retry_after_s = 5});
   if (asked.caller->most > 0 && asked.caller->running >= asked.caller->most)
-    return answer(asked, ApiError{.status = 429,
-                                  .code = "too_many_requests",
-                                  .message = fmt::format("{} requests of this key run", asked.caller->running),
-                                  .retry_after_s = 1});
+    return answer(asked,
+                  ApiError{.status = 429,
+                           .code = "too_many_requests",
+                           .message = fmt::format("{} requests of this key are running already", asked.caller->running),
+                           .retry_after_s = 1});
   Asked counted = asked;
   ++asked.caller->running;
   counted.place = std::shared_ptr<void>(nullptr, [caller = asked.caller](void*) { --caller->running; });

@@ -1,4 +1,4 @@
-// What is asked about the service itself: models, tokens of a text, health, metrics.
+// Handles requests about the service itself: models, tokens of a text, health, metrics.
 #include <limits>
 
 #include <fmt/format.h>
@@ -20,25 +20,26 @@ Error of_field(Error error, const char* field) {
   return error;
 }
 
-// llama-server's names: content, add_special, with_pieces; vLLM's: prompt or messages, add_special_tokens,
-// return_token_strs.
+// Renders the messages of a body.
 Result<ChatText> talk_text(const Json& body, const Host& host) {
   KVASIR_TRY(const Call call, read_call(kChat, body, host.model().sampling_defaults(), false));
   std::vector<std::string> stops;
   return render_talk(call, host.chat(), &stops);
 }
 
-// llama-server's: messages to the text of their prompt.
+// /apply-template of llama-server: renders messages to the text of their prompt.
 Result<Json> prompt_json(const Json& body, const Host& host) {
-  if (!body.is_object()) return fail(Error::bad_argument, "the body is no JSON object", "body");
+  if (!body.is_object()) return fail(Error::bad_argument, "the body is not a JSON object", "body");
   KVASIR_TRY(const ChatText text, talk_text(body, host));
   Json data = Json::array();
   for (const TextSpan& span : text.data) data.push_back({span.begin, span.end});
   return Json{{"prompt", text.text}, {"kvasir", {{"data", data}}}};
 }
 
+// /tokenize with the names of llama-server (content, add_special, with_pieces) or of vLLM (prompt or messages,
+// add_special_tokens, return_token_strs).
 Result<Json> tokens_json(const Json& body, const Host& host) {
-  if (!body.is_object()) return fail(Error::bad_argument, "the body is no JSON object", "body");
+  if (!body.is_object()) return fail(Error::bad_argument, "the body is not a JSON object", "body");
   const auto& tokenizer = host.model().tokenizer();
   if (tokenizer == nullptr) return fail(Error::unsupported, "this model came without a tokenizer", "content");
   std::vector<int> ids;
@@ -49,7 +50,7 @@ Result<Json> tokens_json(const Json& body, const Host& host) {
     const char* name = body.contains("prompt") ? "prompt" : "content";
     const auto text = as_string(body.value(name, Json()));
     if (!text) return tl::unexpected(of_field(text.error(), name));
-    // llama-server adds none unless it is asked to, vLLM does.
+    // By default llama-server adds no special tokens, and vLLM does.
     const bool is_vllm = !body.contains("content");
     const Json special = body.value(is_vllm ? "add_special_tokens" : "add_special", Json(is_vllm));
     KVASIR_TRY(ids, tokenizer->encode(*text, special == true));
@@ -65,7 +66,7 @@ Result<Json> tokens_json(const Json& body, const Host& host) {
   return json;
 }
 
-// Anthropic's: exactly what the prompt of this request has.
+// /v1/messages/count_tokens of Anthropic: the exact number of tokens of this request's prompt.
 Result<Json> count_json(const Json& body, const Host& host) {
   const auto& tokenizer = host.model().tokenizer();
   if (tokenizer == nullptr) return fail(Error::unsupported, "this model came without a tokenizer", "messages");
@@ -76,7 +77,7 @@ Result<Json> count_json(const Json& body, const Host& host) {
 }
 
 Result<Json> text_json(const Json& body, const Host& host) {
-  if (!body.is_object()) return fail(Error::bad_argument, "the body is no JSON object", "body");
+  if (!body.is_object()) return fail(Error::bad_argument, "the body is not a JSON object", "body");
   const auto& tokenizer = host.model().tokenizer();
   if (tokenizer == nullptr) return fail(Error::unsupported, "this model came without a tokenizer", "tokens");
   const auto ids = as_ids(body.value("tokens", Json()));
@@ -195,14 +196,17 @@ void Service::scheduler(const Asked& asked) {
 void Service::health(const Asked& asked) {
   for (const Loaded& model : models_)
     if (model.host != nullptr && !model.host->is_alive(now_seconds(), kStuck))
-      return answer(asked, ApiError{.status = 503, .code = "stuck", .message = "work waits and no pass ends"});
+      return answer(asked, ApiError{.status = 503,
+                                    .code = "stuck",
+                                    .message = "requests are pending, and no forward pass has ended for a minute"});
   answer(asked, Json{{"status", "ok"}});
 }
 
 void Service::ready(const Asked& asked) {
   if (draining_)
-    return answer(asked,
-                  ApiError{.status = 503, .code = "draining", .message = "this server ends", .retry_after_s = 5});
+    return answer(
+        asked,
+        ApiError{.status = 503, .code = "draining", .message = "this server is shutting down", .retry_after_s = 5});
   answer(asked, Json{{"status", "ready"}});
 }
 

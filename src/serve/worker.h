@@ -1,4 +1,4 @@
-// One thread that does tasks in order: what takes too long for the thread of the sockets.
+// One thread that runs tasks in order, for work that takes too long for the thread of the sockets.
 #pragma once
 
 #include <deque>
@@ -23,7 +23,7 @@ class Worker {
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
-  /// From any thread.
+  /// Adds a task. May be called from any thread.
   void post(std::function<void()> task) {
     const MutexLock lock(mutex_);
     tasks_.push_back(std::move(task));
@@ -49,7 +49,7 @@ class Worker {
   Condition news_;
   std::deque<std::function<void()>> tasks_ KVASIR_GUARDED_BY(mutex_);
   bool over_ KVASIR_GUARDED_BY(mutex_) = false;
-  std::thread thread_;  // the last member: it uses the others
+  std::thread thread_;  // the last member, since it uses the others
 };
 
 }  // namespace kvasir::serve

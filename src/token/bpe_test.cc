@@ -9,7 +9,7 @@
 #include "tests/support/test_files.h"
 #include "token/merge_queue.h"
 #include "token/normalize.h"
-#include "token/seams.h"
+#include "token/safe_cuts.h"
 
 namespace kvasir {
 namespace {

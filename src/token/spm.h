@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "token/added_tokens.h"
-#include "token/bpe_parts.h"
+#include "token/bpe_data.h"
 #include "token/merge_queue.h"
 #include "token/model.h"
-#include "token/seams.h"
+#include "token/safe_cuts.h"
 
 namespace kvasir {
 

@@ -93,7 +93,7 @@ TEST(TextSpans, ATokenIsNotFinishedByData) {
 TEST(TextSpans, OrdinaryTextsHaveTheirIds) {
   std::mt19937 dice(12);
   for (const auto& tokenizer : vocabularies()) {
-    for (int round = 0; round < 400; ++round) {
+    for (int round = 0; round < 1700; ++round) {
       const std::string text = token_test::random_text(dice, 40);
       std::vector<TextSpan> spans;
       for (size_t at = dice() % 7; at < text.size(); at += 1 + dice() % 9)

@@ -18,7 +18,7 @@ std::vector<Pair> pairs() {
   std::vector<Pair> all;
   for (const LayoutInfo* from : layouts())
     for (const LayoutInfo* to : layouts())
-      if (from->keeps && to->keeps) all.push_back({from, to});
+      if (!from->recomputes && !to->recomputes) all.push_back({from, to});
   return all;
 }
 
@@ -66,10 +66,10 @@ TEST_P(AdoptConformance, AnyLengthGoesOverAndGoesOn) {
     std::mt19937 random(seed);
     CacheShape shape = random_shape(random);
     Sequence from(made(*GetParam().from, shape), distinct_values(shape));
-    go_on(from, random, GetParam().from->forgets);
+    go_on(from, random, GetParam().from->drops_old);
     const int n = random() % 4 == 0 ? from.length : below(random, from.length + 1);
     if (!from.layout->check_length(n)) {
-      ASSERT_TRUE(GetParam().from->forgets);
+      ASSERT_TRUE(GetParam().from->drops_old);
       auto to = made(*GetParam().to, shape);
       EXPECT_FALSE(to->adopt(*from.layout, n));
       EXPECT_EQ(to->coverage(), 0);
@@ -81,9 +81,9 @@ TEST_P(AdoptConformance, AnyLengthGoesOverAndGoesOn) {
     ASSERT_EQ(to.layout->coverage(), n);
     ASSERT_EQ(to.wrong_for_the_next(), "");
     adopted += n > 0;
-    go_on(to, random, GetParam().from->forgets || GetParam().to->forgets);
+    go_on(to, random, GetParam().from->drops_old || GetParam().to->drops_old);
     ASSERT_EQ(from.state().rows, before.rows) << "the other has written into it";
-    go_on(from, random, GetParam().from->forgets);
+    go_on(from, random, GetParam().from->drops_old);
     ASSERT_EQ(to.wrong_for_the_next(), "");
   }
   EXPECT_GT(adopted, 5);
@@ -96,7 +96,7 @@ TEST_P(AdoptConformance, AFileGoesOverAndGoesOn) {
     std::mt19937 random(1000 + seed);
     CacheShape shape = random_shape(random);
     Sequence from(made(*GetParam().from, shape), distinct_values(shape));
-    go_on(from, random, GetParam().from->forgets);
+    go_on(from, random, GetParam().from->drops_old);
     const std::vector<int> tokens(static_cast<size_t>(from.length), 5);
     const auto saved = save_snapshot(folder / "s", *from.layout, tokens, std::string(32, 'a'));
     ASSERT_TRUE(saved) << saved.error().message();
@@ -110,7 +110,7 @@ TEST_P(AdoptConformance, AFileGoesOverAndGoesOn) {
     Sequence other = from.copied(std::move(to), from.length);
     ASSERT_EQ(other.layout->coverage(), from.length);
     ASSERT_EQ(other.wrong_for_the_next(), "");
-    go_on(other, random, GetParam().from->forgets || GetParam().to->forgets);
+    go_on(other, random, GetParam().from->drops_old || GetParam().to->drops_old);
   }
 }
 

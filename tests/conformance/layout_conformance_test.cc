@@ -88,7 +88,7 @@ TEST_P(LayoutConformance, KAndVMayDifferInType) {
     Sequence seq = sequence(s);
     for (const int count : {70, 1, 79}) seq.append(count);
     EXPECT_EQ(seq.wrong(150), "") << other->name;
-    EXPECT_TRUE(!info().keeps || seq.layout->bytes() == info().bytes(s, 150)) << other->name;
+    EXPECT_TRUE(info().recomputes || seq.layout->bytes() == info().bytes(s, 150)) << other->name;
   }
 }
 
@@ -219,8 +219,8 @@ TEST_P(LayoutConformance, TheEndOfAStepForgetsExactlyIfTheLayoutSaysSo) {
     const int length = seq.layout->coverage();
     const size_t bytes = seq.layout->bytes();
     seq.end_step();
-    EXPECT_EQ(seq.layout->coverage(), info().keeps ? length : 0);
-    EXPECT_EQ(seq.layout->bytes(), info().keeps ? bytes : 0u);
+    EXPECT_EQ(seq.layout->coverage(), info().recomputes ? 0 : length);
+    EXPECT_EQ(seq.layout->bytes(), info().recomputes ? 0u : bytes);
     EXPECT_EQ(live_bytes(Owner::kv), before + seq.layout->bytes());
     EXPECT_EQ(seq.wrong(seq.length), "");
   }
@@ -243,7 +243,7 @@ TEST_P(LayoutConformance, BytesAreKnownBeforehandAndEqualEveryCounter) {
       const Layout& layout = *seq.layout;
       ASSERT_EQ(layout.bytes(), info().bytes(s, n)) << n;
       ASSERT_EQ(layout.bytes(), live_bytes(Owner::kv) - before) << n;
-      ASSERT_GE(layout.bytes(), info().keeps ? static_cast<size_t>(n) * s.position_bytes() : 0) << n;
+      ASSERT_GE(layout.bytes(), info().recomputes ? 0 : static_cast<size_t>(n) * s.position_bytes()) << n;
       ASSERT_GE(layout.peak_bytes(), layout.bytes());
       ASSERT_LE(layout.peak_bytes(), info().peak_bytes(s, n)) << n;
     }

@@ -59,8 +59,8 @@ class WindowedSequence {
   }
   /// Returns whether the truncation was done, which must agree with the model.
   bool truncate(int to) {
-    bool possible = !info_.forgets;
-    if (info_.forgets)
+    bool possible = !info_.drops_old;
+    if (info_.drops_old)
       possible = std::all_of(rings_.begin(), rings_.end(), [&](const RingModel& r) { return r.holds_all_for(to); });
     if (possible) {
       seq_.truncate(to);
@@ -109,7 +109,7 @@ INSTANTIATE_TEST_SUITE_P(Every, WindowConformance, testing::ValuesIn(window_case
                          [](const auto& of) { return of.param.name(); });
 
 TEST_P(WindowConformance, WhatTheWindowSeesIsThereHoweverItWasTyped) {
-  if (!info().keeps) GTEST_SKIP() << "it holds nothing between steps";
+  if (info().recomputes) GTEST_SKIP() << "it holds nothing between steps";
   for (const int lookahead : {1, 64, 100})
     for (const int sinks : {0, 4, 64}) {
       WindowedSequence seq(info(), shape({50, 50}, sinks, lookahead));
@@ -123,7 +123,7 @@ TEST_P(WindowConformance, WhatTheWindowSeesIsThereHoweverItWasTyped) {
 }
 
 TEST_P(WindowConformance, BytesAreKnownBeforehandAndEqualEveryCounter) {
-  if (!info().keeps) GTEST_SKIP() << "holds nothing between steps";
+  if (info().recomputes) GTEST_SKIP() << "holds nothing between steps";
   const size_t before = live_bytes(Owner::kv);
   for (const int sinks : {0, 5}) {
     const CacheShape s = shape(sinks > 0 ? std::vector{40, 40} : std::vector{0, 40, 1, 300}, sinks, 30);
@@ -139,7 +139,7 @@ TEST_P(WindowConformance, BytesAreKnownBeforehandAndEqualEveryCounter) {
 }
 
 TEST_P(WindowConformance, ForksGoTheirOwnWay) {
-  if (!info().keeps) GTEST_SKIP() << "it holds nothing between steps";
+  if (info().recomputes) GTEST_SKIP() << "it holds nothing between steps";
   const CacheShape s = shape({0, 40}, 0, 30, 300);
   Sequence seq(make_layout(info(), s), distinct_values(s));
   for (int i = 0; i < 9; ++i) seq.append(23);
@@ -157,7 +157,7 @@ TEST_P(WindowConformance, ForksGoTheirOwnWay) {
 }
 
 TEST_P(WindowConformance, RandomOperationsEqualThePlainModel) {
-  if (!info().keeps) GTEST_SKIP() << "it holds nothing between steps";
+  if (info().recomputes) GTEST_SKIP() << "it holds nothing between steps";
   int done = 0, refused = 0;
   for (uint32_t seed = 0; seed < 100 && !HasFailure(); ++seed) {
     SCOPED_TRACE(fmt::format("seed {}", seed));
@@ -178,7 +178,7 @@ TEST_P(WindowConformance, RandomOperationsEqualThePlainModel) {
     }
   }
   EXPECT_GT(done, 50);
-  EXPECT_TRUE(!info().forgets || refused > 10) << refused;
+  EXPECT_TRUE(!info().drops_old || refused > 10) << refused;
 }
 
 TEST(Windowed, AFullRingIsWhatTheWindowAndAPassNeed) {

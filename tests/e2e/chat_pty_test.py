@@ -14,6 +14,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import termios
 import time
 import unittest
 
@@ -75,6 +76,14 @@ class Terminal:
 
     def type(self, text):
         os.write(self.fd, text.encode())
+
+    def until_it_reads(self, seconds=30):
+        """Waits for the line editor, which takes keys one by one; a key typed before is shown twice."""
+        end = time.monotonic() + seconds
+        while termios.tcgetattr(self.fd)[3] & termios.ICANON:
+            if time.monotonic() > end:
+                raise AssertionError(f'the line editor does not come: {self.seen!r}')
+            time.sleep(0.01)
 
     def until(self, pattern, seconds=30):
         """Waits for the pattern; returns the match and discards the output up to its end."""
@@ -163,15 +172,16 @@ class OnATerminal(Folder):
         # Without a cache the bits are the same, but an answer takes seconds.
         chat = self.terminal('--cache', 'none', '--threads', '1', n='60')
         self.assertEqual(chat.ask(FIRST), straight[0])
-        chat.until('> ')    # what is typed before is shown twice
+        chat.until('> ')
+        chat.until_it_reads()
         chat.type(OTHER + '\n')
         chat.until(r'sat down\.\r\n\s*\S+')    # the answer has begun
         chat.type('\x03')
         chat.until(REUSED)
         chat.until('> ')
+        chat.until_it_reads()
         chat.type('words that are dropped')
         chat.until('dropped')
-        time.sleep(0.2)    # until the line editor waits again
         chat.type('\x03')
         chat.until('/quit ends the chat')
         self.assertEqual(chat.ask('/edit ' + SECOND), straight[1])

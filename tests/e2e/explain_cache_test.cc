@@ -41,7 +41,7 @@ const Json kLast = {{"role", "user"}, {"content", "four"}};
 TEST_F(E2eExplainCache, ATalkThatGoesOn) {
   const Outcome outcome = explain({{"messages", {kAsked}}}, {{"messages", {kAsked, kAgain}}});
   EXPECT_EQ(outcome.code, 0) << outcome.err;
-  EXPECT_THAT(outcome.out, testing::HasSubstr("B goes on where A ends"));
+  EXPECT_THAT(outcome.out, testing::HasSubstr("B continues where A ends"));
 }
 
 TEST_F(E2eExplainCache, TheLineThatDroppedWhatWasThought) {

@@ -2,7 +2,9 @@
 // names the flag, and a good value changes the output.
 #include <gtest/gtest.h>
 
+#include <map>
 #include <set>
+#include <utility>
 
 #include <nlohmann/json.hpp>
 
@@ -448,6 +450,7 @@ bool differs(const Json& a, const Json& same, const Json& b) {
 TEST_F(SlowE2eFlags, AGoodValueShows) {
   put(folder_ / "two.txt", "Once upon a time\nOnce upon a time there was\n");
   const auto goods = good_values(text(), folder_.path().string());
+  std::map<Arguments, std::pair<Json, Json>> usual_of;
   for (const Json& command : declarations()) {
     const std::string name = command["name"];
     for (const Json& flag : command["flags"]) {
@@ -475,7 +478,11 @@ TEST_F(SlowE2eFlags, AGoodValueShows) {
       }
       EXPECT_EQ(with.code, 0) << with.err;
       if (g.shows == Shows::nothing) continue;
-      const Json usual = leaves(outcome_of(name, base), name), same = leaves(outcome_of(name, base), name);
+      auto& [usual, same] = usual_of[arguments_of(name, base)];
+      if (usual.is_null()) {  // twice, for the numbers that differ from run to run
+        usual = leaves(outcome_of(name, base), name);
+        same = leaves(outcome_of(name, base), name);
+      }
       EXPECT_TRUE(differs(usual, same, leaves(with, name))) << with.out;
     }
   }

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The build is installed into a temporary folder, and programs are made against that copy alone: examples/ by
-find_package and by pkg-config, docs/api.md's code by pkg-config, one program statically. They run on models/tales. The
-shared library exports names of Kvasir only.
+find_package and by pkg-config, the code of docs/api.md and of README.md by pkg-config, one program statically. They run
+on models/tales, except README.md's. The shared library exports names of Kvasir only.
 
 usage: install_test.py --build build-dev
 Exits 0, or 1 with a sentence for the first thing that is wrong.
@@ -111,14 +111,17 @@ def main():
         check_exports(copy)
         with open(f'{folder}/api.cc', 'w', encoding='utf-8') as file:
             file.write(code_of(f'{ROOT}/docs/api.md'))
+        with open(f'{folder}/readme.cc', 'w', encoding='utf-8') as file:
+            file.write(code_of(f'{ROOT}/README.md') + '\nint main() { return continued("Once") ? 0 : 1; }\n')
         with ThreadPoolExecutor(2) as pool:
             made = [pool.submit(copy.by_pkg_config, name, f'{ROOT}/examples/{name}.cc') for name in EXAMPLES]
             made += [pool.submit(copy.by_pkg_config, 'api', f'{folder}/api.cc'),
+                     pool.submit(copy.by_pkg_config, 'readme', f'{folder}/readme.cc'),
                      pool.submit(copy.static, 'hello_static', f'{ROOT}/examples/hello.cc')]
             for one in made:
                 one.result()
         check_output(copy, copy.by_find_package())
-    print('installed, built and run: ' + ', '.join(EXAMPLES) + ', docs/api.md')
+    print('installed, built and run: ' + ', '.join(EXAMPLES) + ', docs/api.md; built: README.md')
 
 
 if __name__ == '__main__':

@@ -429,7 +429,7 @@ def redirecting(place, target):
 
 def case_redirects(case):
     case.env |= {'HF_TOKEN': TOKEN}
-    for target, needle in (('file:///etc/passwd', 'redirect'), ('ftp://localhost/x', 'redirect'), ('', 'nowhere'),
+    for target, needle in (('file:///etc/passwd', 'redirect'), ('ftp://localhost/x', 'redirect'), ('', 'without a target'),
                            ('http://me@localhost/x', 'redirect'), (lambda handler: handler.path + '?again', 'redirects')):
         case.hub.rules = [redirecting('resolve', target)]
         case.refused(BIG, needle)

@@ -157,7 +157,8 @@ TEST(SlowE2eRegressChat, AFullContextLeavesAWayOut) {
     EXPECT_EQ(reused(on).size(), 7u) << on.err;
     EXPECT_THAT(on.err, Not(HasSubstr("try:")));
   }
-  EXPECT_THAT(chat(typed, {"-n", "5", "--on-full", "recompute"}).err, HasSubstr("tokens of the talk are let go"));
+  EXPECT_THAT(chat(typed, {"-n", "5", "--on-full", "recompute"}).err,
+              HasSubstr("tokens of the conversation were dropped"));
 }
 
 TEST(SlowE2eRegressChat, RecomputingGivesTheSameAfterLoading) {
@@ -260,7 +261,7 @@ TEST(SlowE2eRegressChat, CtrlCStopsAPromptThatIsStillRead) {
   child.type(line + "\n");
   usleep(100000);
   child.interrupt();
-  EXPECT_THAT(child.wait_for("interrupted: the turn is not part of the talk"), Not(HasSubstr("tok/s]")));
+  EXPECT_THAT(child.wait_for("interrupted: the turn is not part of the conversation"), Not(HasSubstr("tok/s]")));
   child.type("/stats\n");
   const std::string held = child.wait_for(" of 1024 positions");
   EXPECT_LT(std::stoi(held.substr(held.find_last_of("\n", held.size() - 20) + 1)), 450) << "not all of it was read";

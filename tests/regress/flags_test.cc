@@ -140,7 +140,7 @@ TEST(SlowE2eRegressFlags, WhatWouldBeUnusedIsRefused) {
       {{"run", "tales", "-p", "x", "--sinks", "2", "--window", "0"}, "--sinks: it changes nothing"},
       {{"run", "tales", "-p", "x", "--sinks", "2", "--on-full", "stop"}, "--sinks: it changes nothing"},
       {{"run", "tales", "-p", "x", "--batch", "2"}, "--batch: it changes nothing without --prompts"},
-      {{"run", "tales", "-p", "x", "--repeat-last-n", "5"}, "--repeat-last-n: it changes nothing"},
+      {{"run", "tales", "-p", "x", "--repeat-last-n", "5"}, "--repeat-last-n: it has no effect"},
       {{"run", "tales", "-p", "x", "--on-full", "slide", "--ctx", "5000"}, "this model allows 1..1024"},
       {{"run", "tales", "-p", "x", "--on-full", "slide", "--ctx", "64", "--window", "30"}, "slides by itself"},
       {{"bench", "tales", "--limits"}, "--limits: MODEL is given too"},

@@ -144,7 +144,7 @@ TEST_F(RegressModelFiles, ARopeFactorWithoutATypeIsLinear) {
   EXPECT_EQ(outcome(gguf(tiny::llama(), untyped, 1)), expected);
   EXPECT_EQ(outcome(gguf(tiny::llama(), old, 1)), expected);
   old.entry("llama.rope.scaling.factor", GgufType::f32, 2.0f);
-  EXPECT_THAT(outcome(gguf(tiny::llama(), old, 2)), HasSubstr("both there and differ"));
+  EXPECT_THAT(outcome(gguf(tiny::llama(), old, 2)), HasSubstr("both present and differ"));
 }
 
 // Both divide the frequencies; the factor used to be dropped if the tensor was there.
@@ -194,9 +194,9 @@ TEST_F(RegressModelFiles, NumbersThatAreSaidTwiceMustAgree) {
   };
   const std::string plain = outcome(gguf(tiny::llama()));
   EXPECT_EQ(outcome_with("attention.value_length", 8), plain);
-  EXPECT_THAT(outcome_with("attention.value_length", 4), AllOf(HasSubstr("value_length"), HasSubstr("says 8")));
+  EXPECT_THAT(outcome_with("attention.value_length", 4), AllOf(HasSubstr("value_length"), HasSubstr("requires 8")));
   EXPECT_EQ(outcome_with("vocab_size", 50), plain);
-  EXPECT_THAT(outcome_with("vocab_size", 51), AllOf(HasSubstr("vocab_size"), HasSubstr("says 50")));
+  EXPECT_THAT(outcome_with("vocab_size", 51), AllOf(HasSubstr("vocab_size"), HasSubstr("requires 50")));
 }
 
 TEST_F(RegressModelFiles, AGgufFileThatIsNoModelIsRefused) {
@@ -218,7 +218,7 @@ TEST_F(RegressModelFiles, AWindowPatternOfBooleansIsRead) {
   EXPECT_EQ((*engine)->open_session()->cache_stats().window, "0,9");
   Bytes scalar;
   scalar.entry("llama.attention.sliding_window_pattern", GgufType::u32, uint32_t{6});
-  EXPECT_THAT(outcome(gguf(tiny::llama(), scalar, 1)), HasSubstr("no list of layers"));
+  EXPECT_THAT(outcome(gguf(tiny::llama(), scalar, 1)), HasSubstr("not a list of layers"));
 }
 
 TEST_F(RegressModelFiles, SamplingThatAGgufFileRecommendsIsUsed) {

@@ -201,7 +201,7 @@ class Sequence {
   }
   void end_step() {
     layout->end_step();
-    if (!layout->info().keeps) length = 0;
+    if (layout->info().recomputes) length = 0;
     resize(length);
   }
 

@@ -1,5 +1,5 @@
-// Baichuan 7B: a Llama whose q, k and v are one matrix in folders. The 13B has no RoPE, and is another model
-// (arXiv:2309.10305).
+// Baichuan 7B: a Llama whose folders store q, k and v as one matrix (arXiv:2309.10305). The 13B has no RoPE; it is a
+// different model and not supported.
 #include <array>
 
 #include "arch/families/llama.h"

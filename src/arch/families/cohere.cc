@@ -1,6 +1,6 @@
-// Cohere's Command R, Aya and Command R7B: LayerNorm without bias, attention and MLP of the same norm, rotation pairs
-// side by side, logits times a number. Command R7B (cohere2) has a window in three of four layers, and no positions in
-// the others.
+// Cohere's Command R, Aya and Command R7B: LayerNorm without bias, attention and MLP on the same norm, interleaved
+// rotation pairs, scaled logits. In Command R7B (cohere2) three of four layers have a window, and the others have no
+// positions.
 #include <array>
 
 #include "arch/families/starcoder2.h"

@@ -1,4 +1,4 @@
-// DeepSeek-MoE 16B: a Llama whose layers but the first have experts, some of them shared (arXiv:2401.06066).
+// DeepSeek-MoE 16B: a Llama with experts in all layers except the first, some experts shared (arXiv:2401.06066).
 #include <array>
 
 #include "arch/families/llama.h"

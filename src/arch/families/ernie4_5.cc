@@ -1,4 +1,4 @@
-// ERNIE 4.5: a Llama whose rotation pairs lie side by side, in every form of its files; with experts or without.
+// ERNIE 4.5: a Llama with interleaved rotation pairs in folders and in GGUF files; with experts or without.
 #include <array>
 
 #include "arch/families/llama.h"

@@ -1,5 +1,5 @@
-// EXAONE 4: norms after both halves of a layer, and of every head of q and k; where layers have a window, those without
-// one have no positions (arXiv:2507.11407).
+// EXAONE 4: norms after both halves of a layer and on every head of q and k. If some layers have a window, the layers
+// without one have no positions (arXiv:2507.11407).
 #include <array>
 
 #include "arch/families/llama.h"
@@ -12,7 +12,8 @@ namespace {
 
 constexpr int kStep = 4;
 
-// Files say which layers have a window by "layer_types", or by a letter for each of a few: L has one.
+// Returns n if every n-th layer has no window. Without "layer_types", "sliding_window_pattern" is that number, or a
+// string such as "LLLG": one letter per layer, L with a window, G without.
 Result<int64_t> parse_step(const ConfigView& view) {
   if (view.get_int_or("sliding_window_pattern", 0, 1, 4096))
     return view.get_int_or("sliding_window_pattern", kStep, 1, 4096);

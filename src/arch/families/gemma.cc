@@ -1,4 +1,4 @@
-// Gemma: a Llama with a GELU gate, gains that are stored less one, embeddings times sqrt(hidden) and a tied head
+// Gemma: a Llama with a GELU gate, gains stored minus one, embeddings times sqrt(hidden), and a tied head
 // (arXiv:2403.08295).
 #include <array>
 #include <cmath>
@@ -11,7 +11,7 @@ extern const Family family_gemma;
 
 namespace {
 
-// transformers ignores "hidden_act", which the first files gave as "gelu".
+// As in transformers, "hidden_act" is ignored: the first files gave it as "gelu".
 Result<ModelConfig> parse_config(const ConfigView& view) {
   constexpr DecoderDefaults kDefaults{
       .kv_heads = 16, .head_dim = 256, .max_ctx = 8192, .tied_head = true, .activation = "gelu_pytorch_tanh"};

@@ -1,4 +1,4 @@
-// Gemma 2: a Gemma with norms before and after both halves of a layer, a window in every other layer, and soft caps of
+// Gemma 2: a Gemma with norms before and after both halves of a layer, a window in every other layer, and soft caps on
 // scores and logits (arXiv:2408.00118).
 #include "arch/families/gemma2.h"
 

@@ -1,5 +1,5 @@
-// Gemma 3: a Gemma 2 without caps that norms every head of q and k; five of six layers have a window, and those rotate
-// by a theta of their own, without scaling (arXiv:2503.19786).
+// Gemma 3: a Gemma 2 without caps and with a norm on every head of q and k. Five of six layers have a window; those use
+// a theta of their own, without scaling (arXiv:2503.19786).
 #include <array>
 #include <cmath>
 
@@ -13,7 +13,7 @@ namespace {
 
 constexpr int kLayersOf27B = 62, kStep = 6;
 
-// Neither form must name the theta of layers with a window.
+// Files may leave out the theta of layers with a window, in either spelling; it is 10000 then.
 ConfigView with_local_theta(const ConfigView& file) {
   ConfigView view = file;
   const auto parameters = view.object("rope_parameters");

@@ -1,5 +1,5 @@
-// GLM-4: norms before and after both halves of a layer, half of each head rotated in pairs, gate and up in one matrix
-// (arXiv:2406.12793).
+// GLM-4: norms before and after both halves of a layer, partial rotary (half of each head) with interleaved pairs, gate
+// and up in one matrix (arXiv:2406.12793).
 #include <array>
 
 #include "arch/families/llama.h"

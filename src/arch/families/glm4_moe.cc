@@ -1,5 +1,5 @@
-// GLM-4.5 and its Air: half of each head rotated, experts chosen by sigmoids and a bias, one shared
-// (arXiv:2508.06471).
+// GLM-4.5 and GLM-4.5-Air: partial rotary (half of each head); experts chosen by sigmoid plus a bias, and one shared
+// expert (arXiv:2508.06471).
 #include <array>
 
 #include "arch/families/llama.h"

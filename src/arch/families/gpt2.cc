@@ -1,4 +1,4 @@
-// GPT-2: learned positions, LayerNorm, fused qkv, gelu_new; matrices stored as Conv1D, [in][out]; tied or untied head.
+// GPT-2: learned positions, LayerNorm, fused qkv, gelu_new, matrices stored as Conv1D [in, out], tied or untied head.
 #include <array>
 
 #include "arch/blocks.h"

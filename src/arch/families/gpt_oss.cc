@@ -1,5 +1,5 @@
-// gpt-oss: a score for nothing in each head, a window in every other layer, YaRN whose ends are not rounded, experts
-// with biases and a clamped SwiGLU (arXiv:2508.10925).
+// gpt-oss: a null score in each head, a window in every other layer, YaRN whose ends are not rounded, experts with
+// biases and a clamped SwiGLU (arXiv:2508.10925).
 #include <array>
 
 #include "arch/blocks.h"
@@ -15,12 +15,12 @@ using namespace llama;  // its roles
 
 constexpr ExpertNames kNames{.router = "mlp.router", .router_bias = "mlp.router.bias", .biases = true};
 constexpr int kStep = 2;
-constexpr double kClamp = 7.0;  // Activation::clamped_swiglu's
+constexpr double kClamp = 7.0;  // the limit of Activation::clamped_swiglu
 
-// The score's role is where other families have a norm of q.
+// The null scores take the role that q's norm has in other families.
 constexpr int kNullScores = kQNorm;
 
-// GGUF has no key for the rounding of YaRN's ends.
+// YaRN's ends are set to unrounded here because GGUF has no key for it.
 Result<ModelConfig> parse_config(const ConfigView& view) {
   constexpr DecoderDefaults kDefaults{
       .kv_heads = 8, .head_dim = 64, .max_ctx = 131072, .norm_eps = 1e-5, .theta = 150000.0};

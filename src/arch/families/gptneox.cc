@@ -1,5 +1,5 @@
-// GPT-NeoX, Pythia, RedPajama: two LayerNorms of the same x, x += attention + MLP, or the usual order; q, k and v in
-// one matrix, a part of each head rotated (arXiv:2204.06745).
+// GPT-NeoX, Pythia, RedPajama: attention and MLP each with a LayerNorm of the same x, or one after the other; q, k and
+// v in one matrix; partial rotary (arXiv:2204.06745).
 #include <array>
 
 #include "arch/blocks.h"
@@ -26,7 +26,7 @@ enum LayerRole {
   kDownBias
 };
 
-// Folders name the exact GELU; GGUF files name none, and mean the tanh formula.
+// Folders name the exact GELU. GGUF files name no activation and mean GELU's tanh formula.
 Result<ModelConfig> parse_config(const ConfigView& file) {
   ConfigView view = file;
   const DecoderDefaults defaults{.max_ctx = 2048,

@@ -1,5 +1,5 @@
-// Granite 3: a Llama whose embeddings, residual adds, scores and logits are multiplied by numbers of the configuration;
-// with experts or without.
+// Granite 3: a Llama with configured multipliers on embeddings, residual adds, scores and logits; with experts or
+// without.
 #include <array>
 
 #include "arch/families/llama.h"
@@ -12,7 +12,7 @@ namespace {
 
 Result<ModelConfig> parse_config(const ConfigView& view) {
   KVASIR_TRY(ModelConfig c, parse_decoder_config(view, family_granite.name));
-  // transformers' default of the scale of scores is 1, where a GGUF file without one means the usual.
+  // Without the key, transformers scales scores by 1, and a GGUF file means 1 / sqrt(head_dim).
   KVASIR_TRY(const double scores, view.get_number_or("attention_multiplier", from_gguf(view) ? 0.0 : 1.0, 0.0, 1e6));
   KVASIR_TRY(const double embedding, view.get_number_or("embedding_multiplier", 1.0, 1e-6, 1e6));
   KVASIR_TRY(const double residual, view.get_number_or("residual_multiplier", 1.0, 1e-6, 1e6));

@@ -1,4 +1,4 @@
-// Hunyuan, the dense ones: a Llama that norms every head of q and k after the rotation.
+// Hunyuan, dense models: a Llama that norms every head of q and k after the rotation.
 #include <array>
 
 #include "arch/families/llama.h"

@@ -1,5 +1,5 @@
-// InternLM 2 and 2.5: a Llama under other names, whose folders hold q, k and v as one matrix in groups: the query heads
-// of a KV head, its key, its value (arXiv:2403.17297). GGUF files hold them apart.
+// InternLM 2 and 2.5: a Llama with other tensor names (arXiv:2403.17297). Folders store q, k and v as one matrix, in
+// groups: the query heads of a KV head, its key, its value. GGUF files store them separately.
 #include <algorithm>
 #include <array>
 
@@ -50,7 +50,7 @@ TensorTable internlm2_tensor_table(const ModelConfig& c) {
   return table;
 }
 
-// [kv_heads][group + 2][head_dim] of each token to q, k and v.
+// Splits each token's [kv_heads, group + 2, head_dim] into q, k and v.
 std::array<Rows, 3> ungroup(Pass& pass, const Rows& qkv) {
   const ModelConfig& c = pass.config();
   const int64_t d = c.head_dim, queries = c.group() * d;

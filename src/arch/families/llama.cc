@@ -1,6 +1,5 @@
-// Llama: RMSNorm, RoPE, grouped-query attention, SwiGLU; tied or untied head. Also Mistral, which is a Llama with a
-// window, Mixtral, which has experts (arXiv:2401.04088), and llama2.c's files, whose heads hold their rotation pairs
-// side by side.
+// Llama: RMSNorm, RoPE, GQA, SwiGLU, tied or untied head. Also Mistral (a Llama with a window), Mixtral (with experts,
+// arXiv:2401.04088), and llama2.c's files (interleaved rotation pairs).
 #include "arch/families/llama.h"
 
 #include <array>
@@ -17,8 +16,8 @@ namespace {
 
 constexpr std::string_view kMistral = "mistral", kMixtral = "mixtral";
 
-// A Mistral file without the key means 4096, a Mixtral file none; one that says null means no window. A Llama has none,
-// and GGUF files call all of them a Llama.
+// Windows if the file omits "sliding_window": Mistral 4096, Mixtral and Llama none. null means no window. GGUF files
+// call all three a Llama, and have a window if they name one.
 Result<std::vector<int>> parse_windows(const ConfigView& view, int layers, std::string_view type) {
   KVASIR_TRY(const bool from_gguf, view.get_bool_or(kGgufWindow, false));
   if (type != kMistral && type != kMixtral && !from_gguf) return windows_by_layer(view, layers, 0);
@@ -140,7 +139,7 @@ void norm_q_and_k(Pass& pass, const Rows& q, const Rows& k, const Weights& w) {
 
 namespace {
 
-// f(W_gate h) * W_up h, of two matrices or of one that holds both; without a gate, f(W_up h).
+// f(W_gate h) * W_up h, from two matrices or from one that contains both; without a gate, f(W_up h).
 Rows gated(Pass& pass, int l, const Rows& h, const Weights& w) {
   const int64_t ffn = pass.config().ffn;
   if (w.mat(kGate).codec != nullptr) {
@@ -210,7 +209,7 @@ Rows final_norm(Pass& pass, Rows x, const Weights& w) { return rms_norm(pass, x,
 
 namespace {
 constexpr std::array<std::string_view, 4> kAliases{"llama", kMistral, kMixtral, "internlm"};
-// LLaVA's files.
+// Defaults for LLaVA's files.
 constexpr std::pair<std::string_view, int64_t> kTextDefaults[] = {{"hidden_size", 4096},
                                                                   {"num_hidden_layers", 32},
                                                                   {"num_attention_heads", 32},

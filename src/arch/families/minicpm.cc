@@ -1,4 +1,4 @@
-// MiniCPM 1 and 2: a Llama with multipliers that follow from its depth and width (arXiv:2404.06395); with experts or
+// MiniCPM 1 and 2: a Llama with multipliers derived from its depth and width (arXiv:2404.06395); with experts or
 // without.
 #include <array>
 #include <cmath>
@@ -11,7 +11,7 @@ extern const Family family_minicpm;
 
 namespace {
 
-// The numbers themselves, in GGUF files.
+// GGUF files store the derived multipliers themselves.
 constexpr const char *kGgufResidual = "gguf.residual_scale", *kGgufLogits = "gguf.logit_scale";
 
 Result<ModelConfig> parse_config(const ConfigView& view) {

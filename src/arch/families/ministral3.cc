@@ -1,4 +1,4 @@
-// Ministral 3: a Llama with YaRN whose queries grow with their position.
+// Ministral 3: a Llama with YaRN whose queries are scaled up with their position.
 #include <array>
 
 #include "arch/families/llama.h"
@@ -9,7 +9,7 @@ extern const Family family_ministral3;
 
 namespace {
 
-// What GGUF files call the growth.
+// GGUF's key for that scaling.
 constexpr const char* kGgufTemperature = "gguf.q_temperature";
 
 Result<void> parse_temperature(const ConfigView& view, ModelConfig* c) {
@@ -19,7 +19,7 @@ Result<void> parse_temperature(const ConfigView& view, ModelConfig* c) {
       KVASIR_TRY(beta, object->get_number_or("llama_4_scaling_beta", beta, 0.0, 1e3));
     }
   if (beta == 0 || !c->ropes.front().yarn) return {};
-  c->q_temperature_beta = static_cast<double>(static_cast<float>(beta));  // as a GGUF file keeps it
+  c->q_temperature_beta = static_cast<double>(static_cast<float>(beta));  // rounded to f32, as GGUF files store it
   c->q_temperature_ctx = static_cast<int>(c->ropes.front().yarn->original_ctx);
   return {};
 }

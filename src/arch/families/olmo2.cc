@@ -1,5 +1,5 @@
-// OLMo 2 and 3: a Llama without norms before its halves; their results are normed, and q and k as whole rows
-// (arXiv:2501.00656). OLMo 3 has a window in three of four layers, which rotate without YaRN.
+// OLMo 2 and 3: a Llama with norms after both halves of a layer instead of before, and on whole rows of q and k
+// (arXiv:2501.00656). In OLMo 3 three of four layers have a window; those rotate without YaRN.
 #include <array>
 
 #include "arch/families/llama.h"

@@ -11,7 +11,7 @@ namespace {
 
 constexpr starcoder2::Names kNames{.gate = "mlp.gate_proj", .up = "mlp.up_proj", .down = "mlp.down_proj"};
 
-// Its files call the norms' epsilon RMSNorm's.
+// Folders use RMSNorm's key for the epsilon of LayerNorm.
 Result<ModelConfig> parse_config(const ConfigView& view) {
   const DecoderDefaults defaults{
       .max_ctx = 4096, .norm_eps = 1e-5, .eps_key = from_gguf(view) ? "layer_norm_eps" : "rms_norm_eps"};

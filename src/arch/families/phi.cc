@@ -1,4 +1,4 @@
-// Phi 1.5 and 2: attention and MLP of one LayerNorm, a part of each head rotated, biases everywhere, the head's too
+// Phi 1.5 and 2: attention and MLP on one LayerNorm, partial rotary, biases everywhere, including the vocabulary head
 // (arXiv:2309.05463).
 #include <array>
 

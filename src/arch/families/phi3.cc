@@ -1,5 +1,5 @@
-// Phi-3, 3.5 and 4-mini: a Llama whose q, k and v are one matrix, and whose gate and up are another
-// (arXiv:2404.14219); the text of Phi-3-vision is one.
+// Phi-3, 3.5 and 4-mini: a Llama with q, k and v in one matrix and gate and up in another (arXiv:2404.14219). Also the
+// text model of Phi-3-vision.
 #include <array>
 
 #include "arch/blocks.h"
@@ -55,7 +55,7 @@ void layer(Pass& pass, int l, const Weights& w) {
 }
 
 constexpr std::array<std::string_view, 2> kAliases{"phi3", "phi3_v"};
-// Phi-3's tokenizer.json has "rstrip" on every added token but these.
+// Phi-3's tokenizer.json sets "rstrip" on every added token except these.
 constexpr std::array<std::string_view, 3> kPlainTokens{"<unk>", "<s>", "<|endoftext|>"};
 constexpr GgufName kGgufTensors[] = {
     {"attn_norm", "input_layernorm"},         {"attn_qkv", "self_attn.qkv_proj"}, {"attn_output", "self_attn.o_proj"},

@@ -16,7 +16,8 @@ constexpr ExpertNames kExpertNames{
     .router = "block_sparse_moe.gate", .expert = "block_sparse_moe.experts.*.", .gate = "w1", .up = "w3", .down = "w2"};
 constexpr int kUsed = 2;
 
-// What cosines and sines are multiplied by: transformers has a number for short sessions and one for long ones.
+// Reads the factor of cosines and sines. transformers has one for short sessions and one for long ones; only equal ones
+// are supported.
 Result<void> parse_magnitude(const ConfigView& view, ModelConfig* c) {
   const auto unsaid = static_cast<double>(c->ropes.front().magnitude);
   for (const char* name : {"rope_parameters", "rope_scaling"}) {
@@ -26,13 +27,13 @@ Result<void> parse_magnitude(const ConfigView& view, ModelConfig* c) {
     KVASIR_TRY(const double longer, scaling->get_number_or("long_mscale", unsaid, 1e-3, 1e3));
     if (brief != longer)
       return fail(Error::unsupported, fmt::format("\"short_mscale\" {} and \"long_mscale\" {} differ", brief, longer),
-                  view.where(), "a model with one of both");
+                  view.where(), "a model whose two factors are equal");
     c->ropes.front().magnitude = static_cast<float>(brief);
   }
   return {};
 }
 
-// Scores within twice the noise of training count as near.
+// Scores count as near if they are within twice the noise of training.
 Result<void> parse_routing(const ConfigView& view, ModelConfig* c) {
   KVASIR_CHECK(parse_experts(view, {.gate = ExpertGate::softmax_of_near, .normalised = false, .used = kUsed}, c));
   KVASIR_TRY(const double noise, view.get_number_or("router_jitter_noise", 0.01, 0.0, 1.0));
@@ -40,7 +41,7 @@ Result<void> parse_routing(const ConfigView& view, ModelConfig* c) {
   if (c->experts.count != 0 && c->experts.used == kUsed) return {};
   return fail(Error::unsupported,
               fmt::format("a token uses {} of {} experts, which is not supported", c->experts.used, c->experts.count),
-              view.where(), fmt::format("a model of which a token uses {}", kUsed));
+              view.where(), fmt::format("a model whose tokens use {} experts", kUsed));
 }
 
 Result<ModelConfig> parse_config(const ConfigView& view) {
@@ -69,7 +70,7 @@ TensorTable phimoe_tensor_table(const ModelConfig& c) {
 }
 
 constexpr std::array<std::string_view, 1> kAliases{"phimoe"};
-// As in Phi-3's tokenizer.json, whose vocabulary it has.
+// The same as in Phi-3's tokenizer.json; the vocabulary is the same.
 constexpr std::array<std::string_view, 3> kPlainTokens{"<unk>", "<s>", "<|endoftext|>"};
 constexpr GgufName kGgufTensors[] = {{"ffn_gate_inp", "block_sparse_moe.gate"},
                                      {"ffn_gate_exps", "block_sparse_moe.experts.*.w1"},

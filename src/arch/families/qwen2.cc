@@ -1,5 +1,5 @@
-// Qwen2 and Qwen2.5: a Llama whose q, k and v have biases (arXiv:2407.10671). The text of Qwen2-VL and Qwen2.5-VL is
-// one.
+// Qwen2 and Qwen2.5: a Llama with biases on q, k and v (arXiv:2407.10671). Also the text model of Qwen2-VL and
+// Qwen2.5-VL.
 #include <array>
 
 #include "arch/families/llama.h"

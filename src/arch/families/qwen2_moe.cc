@@ -1,4 +1,4 @@
-// Qwen1.5-MoE and Qwen2 with experts: a Qwen2 with experts, one of them shared and weighed by a gate of its own
+// Qwen1.5-MoE and Qwen2 with experts: a Qwen2 with experts, one of them shared and weighted by its own gate
 // (arXiv:2407.10671).
 #include <array>
 

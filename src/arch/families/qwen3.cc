@@ -1,5 +1,5 @@
-// Qwen3: a Llama that norms every head of q and k before the rotation, and names its head_dim (arXiv:2505.09388). The
-// text of Qwen3-VL is one.
+// Qwen3: a Llama that norms every head of q and k before the rotation, with a configured head_dim (arXiv:2505.09388).
+// Also the text model of Qwen3-VL.
 #include <array>
 
 #include "arch/families/llama.h"

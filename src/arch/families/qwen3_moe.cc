@@ -1,4 +1,4 @@
-// Qwen3 with experts, 30B-A3B and its relatives (arXiv:2505.09388).
+// Qwen3 with experts: 30B-A3B and its relatives (arXiv:2505.09388).
 #include <array>
 
 #include "arch/families/llama.h"
@@ -9,7 +9,7 @@ extern const Family family_qwen3_moe;
 
 namespace {
 
-// A GGUF file does not say that shares are normalised: those of this family are.
+// This family normalises shares. GGUF files have no value for it, so it is the default there.
 Result<ModelConfig> parse_config(const ConfigView& view) {
   constexpr DecoderDefaults kDefaults{.kv_heads = 4, .head_dim = 128, .max_ctx = 32768};
   KVASIR_TRY(ModelConfig c, parse_decoder_config(view, family_qwen3_moe.name, kDefaults));

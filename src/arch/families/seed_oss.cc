@@ -1,4 +1,4 @@
-// Seed-OSS: a Qwen2 of ByteDance's, whose heads have a width of their own.
+// ByteDance's Seed-OSS: a Qwen2 with a configured head_dim.
 #include <array>
 
 #include "arch/families/llama.h"

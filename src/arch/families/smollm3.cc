@@ -9,7 +9,7 @@ extern const Family family_smollm3;
 
 namespace {
 
-// "no_rope_layers" says 1 for a layer with RoPE. GGUF files have no such list.
+// "no_rope_layers" is a list with 1 for each layer with RoPE. GGUF files have no such list.
 Result<ModelConfig> parse_config(const ConfigView& view) {
   constexpr DecoderDefaults kDefaults{.kv_heads = 4, .max_ctx = 32768, .theta = 2e6};
   KVASIR_TRY(ModelConfig c, parse_decoder_config(view, family_smollm3.name, kDefaults));

@@ -1,4 +1,4 @@
-// StableLM 2 and StableLM-3B: a Llama with LayerNorm that rotates a quarter of each head (arXiv:2402.17834).
+// StableLM 2 and StableLM-3B: a Llama with LayerNorm and partial rotary (a quarter of each head; arXiv:2402.17834).
 #include <array>
 
 #include "arch/families/starcoder2.h"
@@ -11,7 +11,7 @@ namespace {
 
 constexpr starcoder2::Names kNames{.gate = "mlp.gate_proj", .up = "mlp.up_proj", .down = "mlp.down_proj"};
 
-// The 12B, whose heads are normed and whose layers are parallel, is another model.
+// The 12B has normed heads and parallel layers; it is a different model and refused.
 Result<void> refuse_variants(const ConfigView& view) {
   for (const char* key : {"qk_layernorm", "use_parallel_residual"}) {
     KVASIR_TRY(const bool used, view.get_bool_or(key, false));

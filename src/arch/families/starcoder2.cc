@@ -79,7 +79,7 @@ namespace {
 
 constexpr starcoder2::Names kNames{.up = "mlp.c_fc", .down = "mlp.c_proj"};
 
-// A GGUF file names no window where its model has one.
+// A GGUF file of a model with a window does not name the window.
 Result<ModelConfig> parse_config(const ConfigView& file) {
   constexpr DecoderDefaults kDefaults{.kv_heads = 2,
                                       .max_ctx = 4096,

@@ -1,12 +1,12 @@
-// What families with LayerNorm take from StarCoder 2, on top of Llama's parts: biases of the norms, and an MLP of two
-// matrices.
+// The parts of StarCoder 2 that other families with LayerNorm reuse, on top of Llama's: biases of the norms, and an MLP
+// of two matrices.
 #pragma once
 
 #include "arch/families/llama.h"
 
 namespace kvasir::starcoder2 {
 
-/// Names without ".weight"; empty: the layer has none.
+/// Tensor names without ".weight"; an empty name: the layer has no such tensor.
 struct Names {
   std::string_view attn_norm = "input_layernorm", mlp_norm = "post_attention_layernorm";
   std::string_view o = "self_attn.o_proj";

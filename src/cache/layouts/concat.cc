@@ -1,4 +1,5 @@
-// concat: exactly the positions in use, reallocated at each step. The textbook's layout A, and its hidden quadratic.
+// concat: exactly the positions in use, reallocated at each step, so copies grow quadratically. The textbook's layout
+// A.
 #include "cache/contiguous.h"
 
 namespace kvasir {

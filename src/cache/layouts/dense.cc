@@ -1,4 +1,4 @@
-// dense: all of max_ctx at once, written at construction. The textbook's layout B.
+// dense: all of max_ctx, allocated and touched when the cache is created. The textbook's layout B.
 #include "cache/contiguous.h"
 
 namespace kvasir {

@@ -1,4 +1,4 @@
-// grow: the KVCache of <kvasir/kv_cache.h>, 64 positions doubling up to max_ctx. The default.
+// grow: the KVCache of <kvasir/kv_cache.h>: 64 positions, doubled up to max_ctx. The default layout.
 #include "cache/grow.h"
 
 #include <algorithm>
@@ -32,12 +32,12 @@ class GrowLayout : public Layout {
     return {store_.k<std::byte>(layer, pos, slot_), store_.v<std::byte>(layer, pos, slot_)};
   }
   void tiles(int layer, int end, std::vector<Tile>* out) const override {
-    const KVCache& store = store_;  // reading never grows
+    const KVCache& store = store_;  // const: reading never grows
     const size_t slots = static_cast<size_t>(store.batch());
     append_contiguous_tiles(store.k<std::byte>(layer, 0, slot_), store.k_row_bytes() * slots,
                             store.v<std::byte>(layer, 0, slot_), store.v_row_bytes() * slots, end, out);
   }
-  void commit(int length) override { (void)store_.set_seq_len(length); }  // planned, so it has room
+  void commit(int length) override { (void)store_.set_seq_len(length); }  // plan() has made room
 
   int coverage() const override { return store_.seq_len(); }
   size_t bytes() const override { return store_.bytes(); }
@@ -56,10 +56,10 @@ class GrowLayout : public Layout {
 
   std::shared_ptr<KVCache> owner_;
   KVCache& store_;
-  int slot_;  // which of the store's sequences
+  int slot_;  // index of this sequence in the store
 };
 
-// Growth from half to whole holds both for a moment.
+// The last doubling holds the old and the new memory for a moment.
 int64_t peak_positions(int positions, int max_ctx) {
   const int cap = KVCache::capacity_for(positions, max_ctx);
   if (cap <= KVCache::kInitialCap) return cap;
@@ -81,7 +81,7 @@ std::unique_ptr<Layout> make_grow_view(KVCache& store, const CacheShape& shape, 
 const LayoutInfo layout_grow{
     .name = "grow",
     .summary = "64 positions, doubled when full, up to the context",
-    .trade = "a short chat costs a short cache; log2(ctx / 64) copies at the most, old + new for a moment",
+    .trade = "a short chat costs a short cache; at most log2(ctx / 64) copies, old + new for a moment",
     .bytes = [](const CacheShape& s,
                 int positions) { return bytes_of_positions(s, KVCache::capacity_for(positions, s.max_ctx)); },
     .peak_bytes = [](const CacheShape& s,
@@ -90,7 +90,7 @@ const LayoutInfo layout_grow{
       const CacheShape& s = shape;
       auto layout = make_view(
           std::make_shared<KVCache>(s.layers, s.kv_heads, s.head_dim, s.max_ctx, 1, s.k->name, s.v->name), shape, 0);
-      if (layout->capacity() == 0) {  // the first 64 positions could not be had: say why
+      if (layout->capacity() == 0) {  // no memory for the first 64 positions: return the error
         KVASIR_TRY(auto first, layout->plan(std::min(KVCache::kInitialCap, shape.max_ctx)));
         layout->apply(std::move(first));
       }

@@ -1,4 +1,4 @@
-// none: no cache. Rows live for one step and are recomputed at the next; the reference that the Law is checked against.
+// none: no cache. Rows live for one step and are recomputed in the next. The Law is checked against this layout.
 #include "cache/contiguous.h"
 
 namespace kvasir {
@@ -8,7 +8,7 @@ const LayoutInfo layout_none{
     .name = "none",
     .summary = "forgets everything at the end of each step and recomputes",
     .trade = "holds nothing between steps; each token costs as much as the whole text before it",
-    .keeps = false,
+    .recomputes = true,
     .bytes = [](const CacheShape&, int) { return size_t{0}; },
     .peak_bytes = [](const CacheShape& s, int positions) { return bytes_of_positions(s, positions); },
     .create = [](const CacheShape& shape,

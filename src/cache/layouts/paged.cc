@@ -1,4 +1,5 @@
-// paged: blocks of 64 positions from a pool, taken as positions come. Forks share blocks and copy one when they write.
+// paged: blocks of 64 positions, taken from a pool as positions arrive. Forks share blocks; a shared block is copied
+// before the first write to it.
 #include <algorithm>
 #include <cstring>
 
@@ -19,7 +20,7 @@ size_t paged_bytes(const CacheShape& s, int positions) {
   return bytes_of_positions(s, int64_t{blocks_for(positions)} * kBlock);
 }
 
-// A block is [layer], in each the 64 rows of K and then those of V.
+// A block is [layer], and in each layer 64 rows of K, then 64 rows of V.
 class PagedLayout : public Layout {
  public:
   PagedLayout(const CacheShape& shape, std::shared_ptr<BlockPool> pool) : Layout(shape), pool_(std::move(pool)) {}
@@ -97,7 +98,7 @@ class PagedLayout : public Layout {
 
  private:
   struct Taken : Plan {
-    BlockPtr copy;  // of the block that the next position is in
+    BlockPtr copy;  // replaces the shared block that contains the next position
     std::vector<BlockPtr> blocks;
   };
 
@@ -106,7 +107,7 @@ class PagedLayout : public Layout {
     return blocks_[static_cast<size_t>(block)]->data() +
            static_cast<size_t>(layer) * kBlock * (shape().k_row_bytes() + shape().v_row_bytes());
   }
-  // Whether the block that position `pos` is written to has rows that somebody else reads too.
+  // Whether the block that contains position `pos` has other holders, who may read it.
   bool is_shared(int pos) const {
     const auto block = static_cast<size_t>(pos / kBlock);
     return block < blocks_.size() && !blocks_[block].unique();
@@ -123,12 +124,12 @@ class PagedLayout : public Layout {
 const LayoutInfo layout_paged{
     .name = "paged",
     .summary = "blocks of 64 positions, taken as positions come",
-    .trade = "wastes less than a block a sequence; what one gives back the next takes, and forks share what they have",
+    .trade = "wastes less than a block per sequence; sequences reuse freed blocks, and forks share blocks",
     .pooled = true,
     .bytes = paged_bytes,
     .peak_bytes = paged_bytes,
     .create = [](const CacheShape& shape, std::shared_ptr<BlockPool> pool) -> Result<std::unique_ptr<Layout>> {
-      constexpr bool kKeep = false;  // nobody else would take what is given back
+      constexpr bool kKeep = false;  // no other sequence would reuse returned blocks
       return std::make_unique<PagedLayout>(shape, pool != nullptr ? std::move(pool) : BlockPool::create({}, kKeep));
     },
 };

@@ -8,7 +8,7 @@ extern const LayoutInfo layout_reserve;
 namespace {
 
 size_t reserve_bytes(const CacheShape& shape, int positions) {
-  return ReservedLayout::bytes_for(shape, positions, layout_reserve.forgets);
+  return ReservedLayout::bytes_for(shape, positions, layout_reserve.drops_old);
 }
 
 }  // namespace
@@ -16,7 +16,7 @@ size_t reserve_bytes(const CacheShape& shape, int positions) {
 const LayoutInfo layout_reserve{
     .name = "reserve",
     .summary = "address space for the context, pages as positions come",
-    .trade = "never copies, so its peak is what it ends with; whole pages of every layer",
+    .trade = "never copies, so its peak is its final size; takes whole pages in every layer",
     .bytes = reserve_bytes,
     .peak_bytes = reserve_bytes,
     .create = [](const CacheShape& shape,

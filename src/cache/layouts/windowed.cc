@@ -1,5 +1,5 @@
-// windowed: layers with a window keep what it sees and what a pass adds, in a ring, and the sinks; other layers keep
-// all.
+// windowed: a layer with a window keeps the sinks and a ring that holds the window and one pass; other layers keep
+// every position.
 #include "cache/reserved.h"
 
 namespace kvasir {
@@ -9,7 +9,7 @@ extern const LayoutInfo layout_windowed;
 namespace {
 
 size_t windowed_bytes(const CacheShape& shape, int positions) {
-  return ReservedLayout::bytes_for(shape, positions, layout_windowed.forgets);
+  return ReservedLayout::bytes_for(shape, positions, layout_windowed.drops_old);
 }
 
 }  // namespace
@@ -17,8 +17,8 @@ size_t windowed_bytes(const CacheShape& shape, int positions) {
 const LayoutInfo layout_windowed{
     .name = "windowed",
     .summary = "what the window of each layer sees, in rings, and the sinks",
-    .trade = "a long text in the memory of its window; cannot go back further than one prefill chunk",
-    .forgets = true,
+    .trade = "a long text costs the memory of its window; truncates by at most one prefill chunk",
+    .drops_old = true,
     .bytes = windowed_bytes,
     .peak_bytes = windowed_bytes,
     .create = [](const CacheShape& shape,

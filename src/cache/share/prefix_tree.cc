@@ -1,4 +1,4 @@
-// Walking, splitting, giving up.
+// Lookup, splitting and joining of nodes, eviction.
 #include "cache/share/prefix_tree.h"
 
 #include <algorithm>
@@ -7,7 +7,8 @@
 namespace kvasir {
 namespace {
 
-// Bytes of a node besides its tokens: the node, its entry in its parent's map, its entry in the set of leaves.
+// Estimated bytes of a node without its tokens: the node, its entry in its parent's map, its entry in the set of
+// leaves.
 constexpr size_t kNodeBytes = 256;
 
 size_t bytes_of_tokens(size_t tokens) { return tokens * sizeof(int); }
@@ -21,7 +22,7 @@ auto* last_used(const Children& children) {
 
 }  // namespace
 
-// ---- finding ------------------------------------------------------------------------------------------------------
+// ---- lookup -------------------------------------------------------------------------------------------------------
 
 PrefixTree::Hit PrefixTree::find(const std::string& space, std::span<const int> tokens) {
   const MutexLock lock(mutex_);
@@ -80,7 +81,7 @@ void PrefixTree::insert(const std::string& space, std::span<const int> tokens, s
   const auto length = static_cast<int>(tokens.size());
   if (found.length == length) return touch(*found.node);
   Node& from = split(*found.node, found.length);
-  if (from.cache != nullptr) drop(from);  // the new one begins with it
+  if (from.cache != nullptr) drop(from);  // it is a prefix of the new one
   const auto rest = tokens.subspan(static_cast<size_t>(found.length));
   auto leaf = std::make_unique<Node>();
   leaf->parent = &from;
@@ -94,7 +95,7 @@ void PrefixTree::insert(const std::string& space, std::span<const int> tokens, s
   }
 }
 
-// The node that ends at `depth`, on the edge that leads to `node`.
+// Returns the node that ends at `depth` on the edge to `node`; splits the edge if there is none.
 PrefixTree::Node& PrefixTree::split(Node& node, int depth) {
   if (depth == node.depth) return node;
   const auto cut = node.tokens.end() - (node.depth - depth);
@@ -114,7 +115,7 @@ PrefixTree::Node& PrefixTree::split(Node& node, int depth) {
   return *place;
 }
 
-// Undoes splits above a node: an edge that leads nowhere else and was used when the node was is one with its own.
+// Undoes splits above a node: merges it with its parent while the parent has no other child and was last used with it.
 void PrefixTree::join(Node& node) {
   for (Node* upper = node.parent; upper->parent != nullptr; upper = node.parent) {
     if (upper->children.size() != 1 || upper->used != node.used) return;
@@ -128,7 +129,7 @@ void PrefixTree::join(Node& node) {
   }
 }
 
-// It and what it goes on from are used now.
+// Marks a node and its ancestors as used now.
 void PrefixTree::touch(Node& node) {
   ++clock_;
   if (node.cache != nullptr) {
@@ -163,7 +164,7 @@ void PrefixTree::let_go(std::span<const Layout::Piece> pieces) {
     }
 }
 
-// ---- giving up ----------------------------------------------------------------------------------------------------
+// ---- eviction -----------------------------------------------------------------------------------------------------
 
 bool PrefixTree::give_back(size_t bytes) {
   const MutexLock lock(mutex_);
@@ -173,6 +174,7 @@ bool PrefixTree::give_back(size_t bytes) {
   return some;
 }
 
+// Whether only entries of this tree hold the piece.
 bool PrefixTree::is_spare(const Layout::Piece& piece) const { return piece.holders == held_.at(piece.id); }
 
 size_t PrefixTree::spare_bytes() const {
@@ -185,7 +187,7 @@ size_t PrefixTree::spare_bytes() const {
   return bytes;
 }
 
-// One block, or what is left of the sequence down to where it parts from others.
+// Evicts one block of the least recently used sequence, or all of it down to where it branches off, if that is less.
 bool PrefixTree::evict_block(bool spare_only) {
   for (const auto& [used, leaf] : leaves_) {
     if (leaf->cache.use_count() > 1 || (spare_only && !is_spare(leaf->cache->memory().back()))) continue;
@@ -211,7 +213,8 @@ void PrefixTree::shorten(Node& leaf, int depth) {
   stats_.index_bytes -= bytes_of_tokens(gone);
 }
 
-// What it goes on from is kept, where nothing else goes on from there: it was used later, or is the last to go.
+// Evicts a leaf. If its parent has no other child, the parent becomes a leaf and keeps the shorter prefix. If the cache
+// cannot be truncated to that prefix, the parent is removed too.
 void PrefixTree::remove(Node& leaf) {
   const std::shared_ptr<Layout> cache = drop(leaf);
   for (Node* gone = &leaf; gone->parent != nullptr;) {

@@ -1,6 +1,6 @@
-// Sequences whose caches are kept for those that begin like them: a radix tree over tokens. Tokens are compared, never
-// hashes of them, so what is found is what was computed for exactly these tokens. Any position can be where two part,
-// not only edges of blocks.
+// Caches of earlier sequences, kept for later ones with a common prefix: a radix tree over tokens. It compares the
+// tokens themselves, not hashes of them, so a hit was computed for exactly these tokens. Sequences may branch at any
+// position, not only at block boundaries.
 #pragma once
 
 #include <cstdint>
@@ -21,39 +21,41 @@
 
 namespace kvasir {
 
-/// Thread-safe. Holds up to a limit of bytes: what was used longest ago goes first, block by block from its end back to
-/// where it parts from what was used later.
+/// Thread-safe. Evicts when a limit of bytes is exceeded: the least recently used sequence first, block by block from
+/// its end back to where a more recently used one branches off.
 class PrefixTree : public BlockHolder {
  public:
-  /// `limit`: bytes of what the entries hold and of the tree itself; what several share counts once.
+  /// `limit`: bytes of the entries' KV memory and of the tree itself; memory that several entries share counts once.
   explicit PrefixTree(size_t limit) : limit_(limit) {}
 
-  /// A cache that holds the first `length` of the asked tokens, or none. As long as it lives it is not given up.
+  /// A cache that holds the first `length` of the requested tokens, or null. It is not evicted while a hit holds it.
   struct Hit {
     std::shared_ptr<const Layout> cache;
     int length = 0;
-    std::vector<int> next;  ///< the tokens that the sequence used last goes on with, at most kNextTokens
+    std::vector<int> next;  ///< tokens that follow in the most recently used sequence, at most kNextTokens
   };
   static constexpr size_t kNextTokens = 16;
 
-  /// The most of `tokens` that some sequence of the same `space` begins with; spaces know nothing of each other.
+  /// Finds the longest prefix of `tokens` among the sequences of `space`, and marks it as used. Sequences of other
+  /// spaces are never found.
   Hit find(const std::string& space, std::span<const int> tokens);
-  /// The length of what find() would find. Counts and changes nothing.
+  /// Length of the prefix that find() would return. Changes neither the statistics nor the order of eviction.
   int length_of(const std::string& space, std::span<const int> tokens) const;
-  /// Remembers a sequence, unless another begins with all of it. Requires: the cache holds exactly these tokens, all of
-  /// them, and nobody writes to it any more.
+  /// Stores a sequence, unless a stored one begins with it. A stored sequence that is a prefix of it is replaced.
+  /// Requires: the cache holds exactly these tokens, all of them, and nobody writes to it any more.
   void insert(const std::string& space, std::span<const int> tokens, std::shared_ptr<Layout> cache);
-  /// Cuts the ends of the sequences that were used longest ago, of those whose last block only the tree holds. SIZE_MAX
-  /// gives up everything: a sequence that shares its last block with the tree need not copy it any more.
+  /// Evicts the ends of the least recently used sequences whose last block only the tree holds. SIZE_MAX evicts every
+  /// sequence that no hit holds, shared blocks included: a session that shares its last block with the tree then need
+  /// not copy it.
   bool give_back(size_t bytes) override;
   size_t spare_bytes() const override;
   PrefixStats stats() const;
 
  private:
-  // The tokens of the edge that leads here. A leaf has a cache of all tokens from the root, others have none.
+  // `tokens` is the edge that leads here. A leaf has a cache of all tokens from the root; other nodes have none.
   struct Node {
     Node* parent = nullptr;
-    Node* latest = nullptr;  // the child that was used last
+    Node* latest = nullptr;  // most recently used child
     std::vector<int> tokens;
     int depth = 0;
     std::map<int, std::unique_ptr<Node>> children;  // by first token
@@ -61,7 +63,7 @@ class PrefixTree : public BlockHolder {
     uint64_t used = 0;
   };
   struct Match {
-    Node* node;  // the deepest that something of matches
+    Node* node;  // the deepest node whose edge matches at least one token
     int length;
   };
 
@@ -81,8 +83,8 @@ class PrefixTree : public BlockHolder {
   const size_t limit_;
   mutable Mutex mutex_;
   std::map<std::string, std::unique_ptr<Node>> roots_ KVASIR_GUARDED_BY(mutex_);
-  std::set<std::pair<uint64_t, Node*>> leaves_ KVASIR_GUARDED_BY(mutex_);  // by last use
-  // Pieces of memory that entries hold, with the number of entries.
+  std::set<std::pair<uint64_t, Node*>> leaves_ KVASIR_GUARDED_BY(mutex_);  // by last use, oldest first
+  // Pieces of memory that entries hold, with the number of entries that hold each.
   std::unordered_map<const void*, int> held_ KVASIR_GUARDED_BY(mutex_);
   uint64_t clock_ KVASIR_GUARDED_BY(mutex_) = 0;
   PrefixStats stats_ KVASIR_GUARDED_BY(mutex_);

@@ -1,4 +1,4 @@
-// The tree against a list of sequences: what is found, what is held, what goes first.
+// The prefix tree against a plain list of sequences: what it finds, what it holds, what it evicts first.
 #include "cache/share/prefix_tree.h"
 
 #include <gmock/gmock.h>
@@ -16,11 +16,11 @@ namespace {
 
 const CacheShape kShape{1, 1, 64, 2000, kv_type_of(codec_f32()), kv_type_of(codec_f32())};
 const size_t kBlock = 64 * kShape.position_bytes();
-const size_t kIndex = kBlock / 2;  // room for the tree itself, in limits that are told in blocks
+const size_t kIndex = kBlock / 2;  // room for the tree itself, in limits counted in blocks
 
 class Prefixes : public testing::Test {
  protected:
-  // A cache of these tokens: K of a position is its token, V that of the one before.
+  // A cache of these tokens: K of a position is its token, V the token before it.
   std::shared_ptr<Layout> cache_of(const std::vector<int>& tokens, const PrefixTree::Hit& from = {}) {
     std::shared_ptr<Layout> cache = std::move(*(*find_layout("paged"))->make(kShape, pool_));
     if (from.cache != nullptr) {
@@ -35,7 +35,7 @@ class Prefixes : public testing::Test {
     cache->commit(static_cast<int>(tokens.size()));
     return cache;
   }
-  // Whether the hit's cache is that of the tokens' beginning.
+  // Whether the hit's cache holds the first `hit.length` of these tokens.
   static bool is_right(const PrefixTree::Hit& hit, std::span<const int> tokens) {
     std::vector<Tile> tiles;
     hit.cache->tiles(0, hit.length, &tiles);
@@ -85,7 +85,7 @@ TEST_F(Prefixes, WhatSeveralShareCountsOnce) {
   const auto hit = tree.find("s", b);
   EXPECT_EQ(hit.length, 130);
   tree.insert("s", b, cache_of(b, hit));
-  // a has 4 blocks; b 7, of which the first two are a's, and a copy of the third.
+  // a has 4 blocks. b has 7: the first two are a's, the third is a copy.
   EXPECT_EQ(tree.stats().bytes, (4 + 5) * kBlock);
   EXPECT_EQ(pool_->used_bytes(), (4 + 5) * kBlock);
   EXPECT_EQ(tree.find("s", a).length, 200);
@@ -118,7 +118,7 @@ TEST_F(Prefixes, WhatWasUsedLongestAgoGoesFirstAndFromItsEnd) {
   EXPECT_EQ(tree.find("s", a).length, 256);
   EXPECT_EQ(tree.find("s", c).length, 192);
   EXPECT_EQ(tree.stats().bytes, 7 * kBlock);
-  // a is older than c, but what it begins with has been asked for since.
+  // a is older than c, but its prefix has been used since.
   EXPECT_EQ(tree.find("s", std::span(a).first(128)).length, 128);
   EXPECT_TRUE(tree.give_back(1));
   EXPECT_EQ(tree.stats().evicted_tokens, 128 + 64) << "one block is enough";
@@ -161,7 +161,7 @@ TEST_F(Prefixes, GiveWayWhenABudgetRefuses) {
   EXPECT_FALSE(pool_->take(2 * kBlock)) << "when all is given up, it is refused";
 }
 
-// Random sequences over few tokens, so that they share beginnings, against the list of all of them.
+// Random sequences over few tokens, so that they share prefixes, against the list of all of them.
 TEST_F(Prefixes, RandomTextsEqualAList) {
   for (uint32_t seed = 0; seed < 25; ++seed) {
     std::mt19937 random(seed);
@@ -199,7 +199,7 @@ TEST_F(Prefixes, RandomTextsEqualAList) {
   }
 }
 
-// With a limit, what is found may be less, and is never wrong.
+// With a limit, a hit may be shorter, but is never wrong.
 TEST_F(Prefixes, UnderALimitNothingIsWrong) {
   for (uint32_t seed = 0; seed < 25; ++seed) {
     std::mt19937 random(seed);

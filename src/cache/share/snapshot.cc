@@ -1,4 +1,4 @@
-// The format, written and read. Little-endian, which every CPU that Kvasir runs on is.
+// Writing and reading of the snapshot format. It is little-endian, as is every CPU that Kvasir runs on.
 #include "cache/share/snapshot.h"
 
 #include <algorithm>
@@ -20,21 +20,21 @@ static_assert(std::endian::native == std::endian::little);
 
 constexpr char kSnapshotMagic[8] = {'K', 'V', 'A', 'S', 'I', 'R', 'K', 'V'};
 constexpr uint32_t kFormatVersion = 1;
-constexpr uint32_t kLongRope = 1u << 31;  // of the field of sinks: CacheShape::long_rope
+constexpr uint32_t kLongRope = 1u << 31;  // bit of the field `sinks`: CacheShape::long_rope
 constexpr size_t kTypeName = 16, kSum = 8, kFinalSum = 16;
 
-// The bytes before the lists.
+// The header's part of fixed size, before the lists.
 struct Fixed {
   char magic[8];
   uint32_t format_version, numerics_version;
   uint64_t fingerprint_high, fingerprint_low;
-  char k[kTypeName], v[kTypeName];  // filled with zeros
+  char k[kTypeName], v[kTypeName];  // padded with zeros
   uint32_t layers, kv_heads, head_dim, sinks;
   uint32_t positions, tokens;
 };
 static_assert(sizeof(Fixed) == 88);
 
-// Of one layer.
+// One per layer.
 struct Window {
   uint32_t window, oldest;
 };
@@ -58,7 +58,7 @@ tl::unexpected<Error> broken(const std::filesystem::path& path, const std::strin
   return fail(Error::damaged, what, path.string(), "a snapshot that was not changed since it was written");
 }
 
-/// Which rows of a block the file has, layer by layer.
+/// The rows of one block that are in the file, by layer.
 class BlockRows {
  public:
   BlockRows(const SnapshotHeader& h, int block) : h_(h), first_(block * kTilePositions) {}
@@ -81,7 +81,7 @@ class BlockRows {
 
 int blocks_of(const SnapshotHeader& h) { return (h.positions + kTilePositions - 1) / kTilePositions; }
 
-// The sum over all: of the sums of the parts, in their order.
+// The checksum of the file: over the checksums of its parts, in order.
 class TotalSum {
  public:
   void add(uint64_t sum) { sums_.push_back(sum); }
@@ -125,14 +125,14 @@ Result<std::vector<std::byte>> header_bytes(const SnapshotHeader& h) {
   return bytes;
 }
 
-// The rows of one block as the file has them. tiles: of each layer.
+// Collects the rows of one block in the order of the file. tiles: by layer.
 void gather(const BlockRows& rows, const std::vector<std::vector<Tile>>& tiles, const CacheShape& shape,
             std::vector<std::byte>* out) {
   const size_t k_row = shape.k_row_bytes(), v_row = shape.v_row_bytes();
   out->clear();
   for (int layer = 0; layer < shape.layers; ++layer) {
     const std::byte *k[kTilePositions] = {}, *v[kTilePositions] = {};
-    for (const Tile& tile : tiles[static_cast<size_t>(layer)])  // a ring may have two of a block
+    for (const Tile& tile : tiles[static_cast<size_t>(layer)])  // a ring may report two tiles for one block
       for (uint64_t live = tile.first == rows.first() ? tile.live : 0; live != 0; live &= live - 1) {
         const auto i = static_cast<size_t>(std::countr_zero(live));
         k[i] = tile.k + i * tile.k_stride;
@@ -147,7 +147,7 @@ void gather(const BlockRows& rows, const std::vector<std::vector<Tile>>& tiles, 
   }
 }
 
-// The same, back.
+// The inverse of gather(): stores the rows of one block in the cache.
 void scatter(const BlockRows& rows, const std::byte* from, Layout* cache) {
   const CacheShape& shape = cache->shape();
   const size_t k_row = shape.k_row_bytes(), v_row = shape.v_row_bytes();
@@ -163,7 +163,7 @@ void scatter(const BlockRows& rows, const std::byte* from, Layout* cache) {
   }
 }
 
-// Numbers that a cache can have, and that no arithmetic overflows on.
+// Whether a cache can have these numbers; no later arithmetic on them overflows.
 bool is_sane(const Fixed& f) {
   constexpr uint32_t kMost = 1 << 16, kMostPositions = 1 << 28;
   return f.layers >= 1 && f.layers <= kMost && f.kv_heads >= 1 && f.kv_heads <= kMost && f.head_dim >= 1 &&
@@ -222,7 +222,8 @@ Result<Snapshot> Snapshot::open(const std::filesystem::path& path) {
   return snapshot;
 }
 
-// The header's first bytes say how long it is; they are believed once the sum of all of it is right.
+// The header's length follows from its first bytes, which are trusted only after the checksum of the whole header
+// matches.
 Result<void> Snapshot::read_header() {
   const auto& path = file_.path();
   Fixed fixed;
@@ -234,7 +235,7 @@ Result<void> Snapshot::read_header() {
     return fail(Error::unsupported,
                 fmt::format("a snapshot of format {}, this build reads {}", fixed.format_version, kFormatVersion),
                 path.string(), "the version of Kvasir that wrote it");
-  if (!is_sane(fixed)) return broken(path, "the snapshot's header has numbers that cannot be");
+  if (!is_sane(fixed)) return broken(path, "the snapshot's header has impossible numbers");
   const size_t bytes = sizeof fixed + fixed.layers * sizeof(Window) + fixed.tokens * sizeof(int32_t);
   header_bytes_ = bytes + kSum;
   if (file_.size() < header_bytes_ + kFinalSum) return broken(path, "the snapshot was cut off in its header");
@@ -255,7 +256,7 @@ Result<void> Snapshot::parse_header(std::span<const std::byte> bytes) {
   std::memcpy(&f, bytes.data(), sizeof f);
   const auto stored_type = [this](const char* name) {
     return find_kv_type(name_of(name), file_.path().string()).map_error([](Error error) {
-      error.kind = Error::unsupported;  // of another build
+      error.kind = Error::unsupported;  // written by another build
       return error;
     });
   };
@@ -286,7 +287,7 @@ Result<void> Snapshot::parse_header(std::span<const std::byte> bytes) {
   return {};
 }
 
-// f(its rows, their bytes) of blocks that are what was written.
+// Verifies each block's checksum and calls f(rows, bytes) for it; at the end verifies the file's checksum.
 template <class F>
 Result<void> Snapshot::each_block(F&& f) const {
   TotalSum total;

@@ -1,4 +1,4 @@
-// Snapshots that are not what was written: every flipped bit, every length, and files that were never snapshots.
+// Damaged snapshots: every flipped bit, every length, and files that never were snapshots.
 #include "cache/share/snapshot.h"
 
 #include <fcntl.h>
@@ -21,13 +21,13 @@ using namespace format_test;
 using testing::HasSubstr;
 
 const CacheShape kShape{1, 1, 2, 100, kv_type_of(codec_f16()), kv_type_of(codec_f32())};
-constexpr int kPositions = 66;  // a whole block and a little
+constexpr int kPositions = 66;  // one whole block and two positions
 
 std::unique_ptr<Layout> cache_of(const char* layout = "dense") {
   return std::move(*(*find_layout(layout))->make(kShape));
 }
 
-// Different values everywhere.
+// A different value at every index.
 std::unique_ptr<Layout> filled(int positions) {
   auto cache = cache_of();
   for (int pos = 0; pos < positions; ++pos) {
@@ -53,7 +53,7 @@ class SnapshotFile : public testing::Test {
     ASSERT_TRUE(saved) << saved.error().message();
     bytes_ = slurp(path_);
   }
-  // Why it is refused, by opening, by checking and by loading, which must agree; and the cache is then empty.
+  // The error text, or empty. open(), check() and load() must agree, and a refused load leaves the cache empty.
   std::string refusal(const std::string& bytes) {
     put(path_, bytes);
     return refusal();
@@ -91,7 +91,7 @@ TEST_F(SnapshotFile, ComesBack) {
   EXPECT_EQ(refusal(bytes_), "");
 }
 
-// The format, once more, from docs/formats/snapshot.md.
+// The format written a second time, from docs/formats/snapshot.md.
 TEST_F(SnapshotFile, HasTheDocumentedBytes) {
   write(kPositions);
   const auto u32 = [&](size_t at) {
@@ -168,7 +168,7 @@ TEST_F(SnapshotFile, BlocksOfAnotherAreRefused) {
   EXPECT_THAT(refusal(mixed), HasSubstr("do not belong together"));
 }
 
-// Sums that are right do not make it one: a layer that sees all must have all.
+// Right checksums are not enough: a layer without a window must have every position.
 TEST_F(SnapshotFile, WhatTheNextQuerySeesMustBeThere) {
   write(kPositions);
   std::string bad = bytes_;

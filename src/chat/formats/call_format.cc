@@ -1,4 +1,4 @@
-// The formats there are.
+// The list of all formats, and the search for a template's format.
 #include "chat/formats/call_format.h"
 
 #include <array>

@@ -1,5 +1,5 @@
-// How a model writes that it calls a tool, one format a file of this folder. A format names the texts that begin its
-// calls and reads, character by character, what follows them. Finding them in an answer is marked_reader.cc's.
+// The formats in which models write tool calls, one per file of this folder. A format lists the texts that begin its
+// calls and reads the characters that follow, one at a time. marked_reader.cc finds the calls in an answer.
 #pragma once
 
 #include <memory>
@@ -9,54 +9,54 @@
 
 namespace kvasir {
 
-/// Takes what a reader finds.
+/// Receives the calls that a reader finds.
 class CallSink {
  public:
   virtual ~CallSink() = default;
-  /// False: there is no tool of this name, so it is no call.
+  /// Begins a call. Returns false if there is no tool of this name; the text is then not a call.
   virtual bool begin(std::string_view name) = 0;
-  /// More of the begun call's arguments, in the model's own bytes.
+  /// Appends to the arguments of the begun call.
   virtual void arguments(std::string_view bytes) = 0;
-  /// The begun call is complete.
+  /// Completes the begun call.
   virtual void end() = 0;
 };
 
-/// What a character was to a reader.
+/// How a reader classifies a character.
 enum class CallStep {
-  more,        ///< part of it
-  last,        ///< its last one
-  after,       ///< the first one that is not part of it
-  not_a_call,  ///< the text so far, this character included, cannot be a call
+  more,        ///< part of the calls, and more must follow
+  last,        ///< the last character of the calls
+  after,       ///< the first character after the calls
+  not_a_call,  ///< the text so far, including this character, cannot be a call
 };
 
-/// Reads the calls that follow one text that begins them.
+/// Reads the calls after one of CallFormat::begins.
 class CallReader {
  public:
   virtual ~CallReader() = default;
   virtual CallStep take(char c, CallSink& sink) = 0;
 };
 
-/// Texts between which a model thinks.
+/// The texts that enclose a model's reasoning.
 struct ThinkMarks {
   std::string_view begin = "<think>", end = "</think>";
 };
 
 struct CallFormat {
   std::string_view name;
-  /// Whether a chat template is of models that write calls so. The first format that knows a template has it.
+  /// Whether a chat template belongs to models that use this format. The first format that matches is used.
   bool (*detects)(std::string_view jinja);
-  std::span<const std::string_view> begins = {};  ///< each begins calls, wherever it stands
+  std::span<const std::string_view> begins = {};  ///< texts that begin calls anywhere in an answer
   bool bare = false;                              ///< an answer that begins with '{' may be a call of a known tool
-  bool own_line = false;                          ///< templates write a line's end before each call
-  bool channels = false;                          ///< the whole answer is in messages of channels (channel_reader.cc)
-  size_t id_characters = 0;                       ///< that ids of calls must have; 0: any number
+  bool own_line = false;                          ///< templates write a line break before each call
+  bool channels = false;                          ///< the answer consists of messages with channels (channel_reader.cc)
+  size_t id_characters = 0;                       ///< required length of call ids; 0 for any
   ThinkMarks think = {};
   std::unique_ptr<CallReader> (*reader)() = nullptr;
 };
 
-/// The format of a template; the one named "none", which has no calls, where none knows it.
+/// Returns the format of a template; the format "none", which has no calls, if no format matches.
 const CallFormat& call_format_of(std::string_view jinja);
-/// All of them, by name.
+/// Returns all formats in the order in which they are tried; "none" is last.
 std::span<const CallFormat* const> call_formats();
 
 }  // namespace kvasir

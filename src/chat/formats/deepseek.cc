@@ -1,7 +1,7 @@
-// DeepSeek V3 and R1: <｜tool▁calls▁begin｜>, then for each call <｜tool▁call▁begin｜>function<｜tool▁sep｜>NAME, a
-// line's end, the arguments in a fence of ```json, <｜tool▁call▁end｜>; V3.1:
-// <｜tool▁call▁begin｜>NAME<｜tool▁sep｜>{...} <｜tool▁call▁end｜>; at the end <｜tool▁calls▁end｜>. Source: the
-// models' chat templates.
+// DeepSeek V3, R1 and V3.1: <｜tool▁calls▁begin｜>, the calls, <｜tool▁calls▁end｜>.
+// A call of V3 and R1: <｜tool▁call▁begin｜>function<｜tool▁sep｜>NAME, a line break, the arguments in a ```json fence,
+// <｜tool▁call▁end｜>. A call of V3.1: <｜tool▁call▁begin｜>NAME<｜tool▁sep｜>{...} <｜tool▁call▁end｜>.
+// Source: the models' chat templates.
 #include <utility>
 
 #include "chat/formats/json_call.h"
@@ -9,7 +9,7 @@
 namespace kvasir {
 namespace {
 
-// The bars and blanks in these texts are U+FF5C and U+2581.
+// The bars and underscores in these texts are U+FF5C and U+2581.
 constexpr std::string_view kCallBegin = "<\uFF5Ctool\u2581call\u2581begin\uFF5C>";
 constexpr std::string_view kSep = "<\uFF5Ctool\u2581sep\uFF5C>";
 constexpr std::string_view kCallsEnd = "<\uFF5Ctool\u2581calls\u2581end\uFF5C>";
@@ -22,7 +22,7 @@ class DeepSeek : public CallReader {
     if (state_ == State::head) {
       if (text_.ends_with(kCallsEnd)) return CallStep::last;
       if (text_.ends_with(kSep)) {
-        // The head's last text is the name, or the word "function" where the name comes later.
+        // The text before the separator is the name, or the word "function" if the name follows.
         text_.resize(text_.size() - kSep.size());
         const size_t begin = text_.rfind(kCallBegin);
         if (begin != text_.npos) text_.erase(0, begin + kCallBegin.size());

@@ -1,6 +1,7 @@
-// call:NAME{key:<escape>text<escape>,n:1}, which is not JSON and is written as it: FunctionGemma between
-// <start_function_call> and <end_function_call>, Gemma 4 between <|tool_call> and <tool_call|> with texts between
-// <|"|>. Source: ai.google.dev/gemma/docs, "FunctionGemma formatting" and "Function calling with Gemma 4".
+// call:NAME{key:<escape>text<escape>,n:1}, which is not JSON; the reader converts the arguments to JSON. FunctionGemma
+// writes a call between <start_function_call> and <end_function_call>; Gemma 4 between <|tool_call> and <tool_call|>,
+// with texts between <|"|>. Source: ai.google.dev/gemma/docs, "FunctionGemma formatting" and "Function calling with
+// Gemma 4".
 #include <utility>
 
 #include "chat/formats/json_call.h"
@@ -94,7 +95,7 @@ class Gemma : public CallReader {
     return CallStep::more;
   }
 
-  // What may be the mark is held until it is, or is not.
+  // Holds back characters that may be the closing mark.
   CallStep take_text(char c, CallSink& sink) {
     text_ += c;
     while (!text_.empty() && !mark_.starts_with(text_)) {

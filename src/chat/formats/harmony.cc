@@ -1,5 +1,5 @@
-// gpt-oss: an answer is messages, each with a channel: <|channel|>analysis<|message|>...<|end|><|start|>assistant ...
-// channel_reader.cc reads them.
+// gpt-oss: an answer consists of messages, each with a channel:
+// <|channel|>analysis<|message|>...<|end|><|start|>assistant ... channel_reader.cc reads them.
 // Source: openai/harmony docs/format.md.
 #include "chat/formats/call_format.h"
 

@@ -13,7 +13,7 @@ class Hermes : public CallReader {
     const CallStep step = call_.take(c, sink);
     if (step == CallStep::not_a_call && !call_.begun()) return step;
     ends_ = step != CallStep::more;
-    // The mark may begin with the very character that is no JSON.
+    // The character that ended the JSON may be the first one of the end mark.
     if (step == CallStep::not_a_call) end_.take(c);
     return CallStep::more;
   }

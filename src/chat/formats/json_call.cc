@@ -1,4 +1,4 @@
-// The state machines of JSON calls.
+// The state machines that find the end of a JSON value and read a call in JSON.
 #include "chat/formats/json_call.h"
 
 #include <utility>
@@ -84,7 +84,7 @@ CallStep JsonCall::take_value(char c, CallSink& sink) {
     const CallStep ended = end_value(sink);
     return ended == CallStep::more ? take(c, sink) : ended;
   }
-  // Arguments of a call with a name go out as they come.
+  // Once the name is known, arguments are passed on as they arrive.
   if (raw_.empty() && is_arguments() && begun_ && !has_arguments_ && c != '"') streams_ = true;
   if (streams_)
     sink.arguments({&c, 1});
@@ -115,11 +115,13 @@ CallStep JsonCall::end_value(CallSink& sink) {
   }
   if (is_string && (key_ == "name" || key_ == "function")) return begin(text, sink);
   if (key_ == "function" && raw_.starts_with('{')) {
+    if (std::exchange(in_function_, true)) return CallStep::not_a_call;
     CallStep step = CallStep::more;
     state_ = State::before;
     for (const char c : std::exchange(raw_, {}))
       if (step == CallStep::more) step = take(c, sink);
     state_ = State::comma_or_end;
+    in_function_ = false;
     return step == CallStep::last ? CallStep::more : CallStep::not_a_call;
   }
   if (!is_arguments() || has_arguments_) return CallStep::more;
@@ -131,6 +133,7 @@ CallStep JsonCall::end_value(CallSink& sink) {
 
 CallStep JsonCall::end(CallSink& sink) {
   if (!begun_) return CallStep::not_a_call;
+  if (in_function_) return CallStep::last;  // the object around it ends the call
   if (!std::exchange(has_arguments_, true)) sink.arguments("{}");
   sink.end();
   return CallStep::last;

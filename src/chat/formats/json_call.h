@@ -1,5 +1,5 @@
-// Calls in JSON, read one character at a time: where a value ends, and {"name": ..., "arguments": ...}.
-// Values are not checked further: what a model writes is passed on as it is.
+// Reads calls in JSON one character at a time: the end of a value, and {"name": ..., "arguments": ...}. Values are not
+// validated further; the bytes that a model writes are passed on unchanged.
 #pragma once
 
 #include <string>
@@ -10,7 +10,8 @@ namespace kvasir {
 
 bool is_json_space(char c);
 
-/// Finds where a JSON value ends. A number or a word ends before the character that is not part of it.
+/// Finds the end of a JSON value. Only the character after a number or a word shows that it has ended
+/// (CallStep::after).
 class JsonValueEnd {
  public:
   CallStep take(char c);
@@ -19,15 +20,15 @@ class JsonValueEnd {
   enum class Kind { none, word, string, container };
   CallStep take_in_string(char c);
   Kind kind_ = Kind::none;
-  std::string open_;  // brackets
+  std::string open_;  // open brackets
   bool quoted_ = false, escaped_ = false;
 };
 
-/// One object with the name of a tool and its arguments, in any order. Arguments that are an object inside a string are
-/// that object. Keys: "name", or "function" as some models write; "arguments" or "parameters".
+/// Reads one object with the name of a tool and its arguments, in any order. Arguments given as a string of JSON are
+/// decoded. Keys: "name", or "function" as some models write; "arguments" or "parameters".
 class JsonCall {
  public:
-  /// not_a_call: it is no such object; a call that has begun then ends where it is.
+  /// Returns not_a_call if the text is not such an object. A call that has begun then ends incomplete.
   CallStep take(char c, CallSink& sink);
   bool begun() const { return begun_; }
 
@@ -37,7 +38,7 @@ class JsonCall {
   CallStep end_value(CallSink& sink);
   CallStep begin(std::string_view name, CallSink& sink);
   CallStep end(CallSink& sink);
-  // An object that begins with another one is an answer in JSON.
+  // An object whose first key is none of these is an answer in JSON, not a call.
   bool is_known_key() const {
     return is_arguments() || key_ == "name" || key_ == "function" || key_ == "type" || key_ == "id";
   }
@@ -46,8 +47,9 @@ class JsonCall {
   State state_ = State::before;
   JsonValueEnd value_{};
   std::string key_, raw_;
-  std::string arguments_;  // that came before the name
+  std::string arguments_;  // complete arguments, kept until the name is known
   bool escaped_ = false, streams_ = false, begun_ = false, has_arguments_ = false;
+  bool in_function_ = false;  ///< within the object of "function": {"name": ..., "arguments": ...}
 };
 
 }  // namespace kvasir

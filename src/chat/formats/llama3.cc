@@ -1,5 +1,5 @@
-// {"name": "f", "parameters": {...}} as the whole answer, or after <|python_tag|>; several with ';' between them:
-// Llama 3.1 to 3.3. Source: meta-llama/llama-models prompt_format.md of 3.1 and 3.2.
+// Llama 3.1 to 3.3: {"name": "f", "parameters": {...}} as the whole answer or after <|python_tag|>; several calls are
+// separated by ';'. Source: meta-llama/llama-models prompt_format.md of 3.1 and 3.2.
 #include "chat/formats/json_call.h"
 
 namespace kvasir {

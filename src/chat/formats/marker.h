@@ -1,15 +1,15 @@
-// A text that is looked for one character at a time.
+// Finds the end of a fixed text in characters that arrive one at a time.
 #pragma once
 
 #include <string_view>
 
 namespace kvasir {
 
-/// Requires: the text's first character is not in it twice.
+/// Requires: the first character of the text occurs only once in it.
 class Marker {
  public:
   explicit Marker(std::string_view text) : text_(text) {}
-  /// Whether the text ends with this character.
+  /// Returns true when this character completes the text.
   bool take(char c) {
     matched_ = c == text_[matched_] ? matched_ + 1 : c == text_[0] ? 1 : 0;
     if (matched_ < text_.size()) return false;

@@ -1,5 +1,5 @@
-// [TOOL_CALLS][{"name": "f", "arguments": {...}}, ...] up to tokenizer v7; from v11 on, for each call,
-// [TOOL_CALLS]f[ARGS]{...}, perhaps with [CALL_ID]. Source: mistralai/mistral-common, the instruct tokenizers.
+// Mistral: up to tokenizer v7 [TOOL_CALLS][{"name": "f", "arguments": {...}}, ...]; from v11 on, for each call,
+// [TOOL_CALLS]f[ARGS]{...}, with an optional [CALL_ID]. Source: mistralai/mistral-common, the instruct tokenizers.
 #include "chat/formats/json_call.h"
 
 namespace kvasir {

@@ -1,5 +1,5 @@
-// Python's arithmetic: integers of 64 bits (more is refused, never wrapped), division that rounds down, and the
-// operators that texts and lists share with numbers.
+// Python's arithmetic on 64-bit integers and doubles: overflow is an error, division rounds down. Also + and * on texts
+// and lists.
 #include <cmath>
 
 #include "chat/jinja/format.h"

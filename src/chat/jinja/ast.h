@@ -1,4 +1,4 @@
-// The tree of a template, as the parser makes it and scope.cc completes it.
+// The syntax tree of a template. The parser makes it; scope.cc fills in the slots and scopes.
 #pragma once
 
 #include <memory>
@@ -17,20 +17,20 @@ struct TestEntry;
 using ExprPtr = std::unique_ptr<Expr>;
 using Block = std::vector<Statement>;
 
-/// A variable: the how-manieth of the frame that many levels from the outermost.
+/// The place of a variable: number `index` in the frame at `level`, counted from the outermost frame.
 struct Slot {
   int level = -1;
   int index = -1;
 };
 
-/// What a frame's variable holds when the frame is entered.
+/// The initial value of a variable when its frame is entered.
 struct Load {
   enum How { nothing, argument, context, outer } how = nothing;
-  Text name;   ///< of a context's
-  Slot alias;  ///< of an outer frame's
+  Text name;   ///< for context: the name there
+  Slot alias;  ///< for outer: the variable of an outer frame
 };
 
-/// The variables of a frame: of a loop's body, a macro, a block that has its own.
+/// The variables of a frame. Loop bodies, macros and blocks with their own variables have frames.
 struct Scope {
   int level = 0;
   std::vector<Text> names;  ///< by slot
@@ -69,17 +69,17 @@ enum class ExprKind {
 
 enum class Op { add, sub, mul, div, floordiv, mod, pow, eq, ne, lt, le, gt, ge, in, not_in };
 
-/// items: the operands, in order. dict: key, value, key, value. conditional: the test, then and else (else may be
-/// null). slice: three that may be null. attribute, item, call, filter, test: what they are of; a filter's is null at
-/// the head of a block. item: its index second.
+/// `items` holds the operands in order. dict: key, value, key, value. conditional: test, then, else (may be null).
+/// slice: begin, end, step (each may be null). attribute, call, filter, test: the value they apply to, which is null
+/// for the first filter of a block. item: the value, then the index.
 struct Expr {
   ExprKind kind;
   int line = 0;
   int depth = 1;
   std::vector<ExprPtr> items;
-  std::vector<Op> ops;  ///< between the items of compare and math
-  Value constant;       ///< constant; the name as a text of attribute and namespace_attribute
-  Text name;            ///< of name, filter, test; of the namespace
+  std::vector<Op> ops;  ///< compare, math: the operators between the items
+  Value constant;       ///< constant: its value; attribute, namespace_attribute: the attribute's name
+  Text name;            ///< name, filter, test: the name; namespace_attribute: the namespace's name
   bool is_target = false;
   bool is_parameter = false;
   Slot slot;
@@ -102,22 +102,23 @@ enum class StatementKind {
   continue_loop
 };
 
-/// A branch of an if: its test, null for else.
+/// A branch of an if. The test is null for else.
 struct Branch {
   ExprPtr test;
   Block body;
 };
 
-/// A macro's or a call block's own.
+/// The parameters of a macro or a call block.
 struct Signature {
   std::vector<ExprPtr> parameters;             ///< names
-  std::vector<ExprPtr> defaults;               ///< of the last ones
-  int caller = -1, kwargs = -1, varargs = -1;  ///< the slots of the special ones, where the body names them
+  std::vector<ExprPtr> defaults;               ///< default values of the last parameters
+  int caller = -1, kwargs = -1, varargs = -1;  ///< slots of the special variables; -1 if the body does not use them
 };
 
-/// targets: a for's second is its first again, in the slots of test_scope.
-/// values: what is printed; the iterable and, perhaps null, the filter of a for; a set's value; a set block's filter,
-/// perhaps null; a call block's call; a filter block's filter; the values of with.
+/// `targets`: what is assigned to. A for with a filter has two: the same target in the slots of scope and of
+/// test_scope. `values`, by kind: the printed values; the iterable of a for and its filter (may be null); the value of
+/// a set; the filter of a set block (may be null); the call of a call block; the filter of a filter block; the values
+/// of a with.
 struct Statement {
   StatementKind kind;
   int line = 0;
@@ -126,11 +127,11 @@ struct Statement {
   Block body, otherwise;
   std::vector<Branch> branches;
   Signature signature;
-  Text name;  ///< a macro's
-  Slot slot;  ///< a macro's
+  Text name;  ///< of a macro
+  Slot slot;  ///< of a macro
   bool is_recursive = false;
-  int loop = -1;  ///< the slot of `loop`, where the body names it
-  /// Of the body; of the filter of a for; of its else.
+  int loop = -1;  ///< slot of `loop`; -1 if the loop does not use it
+  /// Scopes of the body, and of a for's filter and else.
   Scope scope, test_scope, else_scope;
 };
 

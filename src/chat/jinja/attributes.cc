@@ -1,4 +1,5 @@
-// Attributes before items for a dot, items before attributes for brackets; what the sandbox forbids is undefined.
+// A dot looks for attributes before items, brackets for items before attributes. Access that the sandbox forbids yields
+// undefined.
 #include "chat/jinja/attributes.h"
 
 #include <algorithm>
@@ -11,7 +12,7 @@
 namespace kvasir::jinja {
 namespace {
 
-// What would change a list or a dict; Jinja's sandbox knows these names.
+// Methods that change a list or a dict, as listed by Jinja's sandbox.
 constexpr const char* kListChanges[] = {"append", "reverse", "insert", "sort", "extend", "remove"};
 constexpr const char* kDictChanges[] = {"clear", "pop", "popitem", "setdefault", "update"};
 
@@ -32,7 +33,7 @@ std::string described(const Value& of) {
   return type_name(of) + " object";
 }
 
-// The item; missing where the key is not there or the value has no items.
+// Returns the item; missing if the key is absent or the value has no items.
 Result<Value> own_item(Render& render, const Value& of, const Value& index) {
   if (of.kind == Kind::dict) {
     auto found = find_key(render, of.pairs(), index);
@@ -67,7 +68,7 @@ Result<Value> get_attribute(Render& render, const Value& of, const Value& name) 
   if (of.is_undefined()) return undefined_error(of);
   const TextView text = name.text();
   if (changes(of, text)) return forbidden(render, of, text);
-  if (text.starts_with(U"__")) {  // every Python object has some; which does not matter
+  if (text.starts_with(U"__")) {  // Python's internal attributes are forbidden, whether they exist or not
     KVASIR_TRY(const Value item, own_item(render, of, name));
     return item.is_missing() ? forbidden(render, of, text) : item;
   }

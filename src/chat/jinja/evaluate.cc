@@ -1,4 +1,4 @@
-// Expressions to values.
+// Evaluates expressions.
 #include "chat/jinja/attributes.h"
 #include "chat/jinja/filters.h"
 #include "chat/jinja/objects.h"
@@ -67,7 +67,7 @@ Result<Value> Render::evaluate_branch(const Expr& expr, Frame* frame) {
     case ExprKind::name:
     case ExprKind::namespace_attribute:
     case ExprKind::slice:
-      break;  // seen elsewhere
+      break;  // handled by evaluate(), assign() and evaluate_item()
     case ExprKind::tuple: {
       KVASIR_TRY(std::vector<Value> items, evaluate_all(expr.items, frame));
       return heap_->tuple(std::move(items));
@@ -164,7 +164,7 @@ Result<Value> Render::evaluate_math(const Expr& expr, Frame* frame) {
     KVASIR_TRY(const Value right, evaluate(*expr.items[i + 1], frame));
     const bool is_power = i == 0 && expr.ops[i] == Op::pow && is_negative(value);
     if (is_power && is_constant(*expr.items[0]) && !is_constant(*expr.items[1])) {
-      // Jinja writes "-3 ** x" into the Python that it makes, where ** binds more tightly.
+      // Jinja compiles this to the Python code "-3 ** x", in which ** binds more tightly than the minus.
       KVASIR_TRY(const Value positive, negative(value));
       KVASIR_TRY(const Value power, calculate(*this, Op::pow, positive, right));
       KVASIR_TRY(value, negative(power));
@@ -204,7 +204,8 @@ Result<Value> Render::evaluate_item(const Expr& expr, Frame* frame) {
   return sliced;
 }
 
-// Jinja's compiler prints what is constant with a value's parts looked up as its keys are: what has none is undefined.
+// Evaluates a constant expression as Jinja's compiler folds it: there, slicing a value that has no length yields
+// undefined instead of an error.
 Result<Value> Render::fold(const Expr& expr, Frame* frame) {
   folds_ = true;
   auto value = evaluate(expr, frame);
@@ -215,7 +216,7 @@ Result<Value> Render::fold(const Expr& expr, Frame* frame) {
 bool is_constant(const Expr& expr) {
   const auto constant = [](const ExprPtr& one) { return one == nullptr || is_constant(*one); };
   if (expr.kind == ExprKind::name || expr.kind == ExprKind::call) return false;
-  if (expr.kind == ExprKind::filter)  // these are given the variables
+  if (expr.kind == ExprKind::filter)  // Jinja passes the context to these filters, so it does not fold them
     for (const TextView name : {U"map", U"select", U"reject", U"selectattr", U"rejectattr"})
       if (same(expr.name, name)) return false;
   const CallArguments& given = expr.arguments;

@@ -1,4 +1,4 @@
-// The table of filters, and what they share.
+// The table of filters, and their helpers.
 #include "chat/jinja/filters.h"
 
 #include <algorithm>
@@ -122,7 +122,8 @@ Result<void> sort_by_keys(Render& render, std::vector<std::pair<Value, Value>>* 
     if (!is_less && done) done = tl::unexpected<Error>(is_less.error());
     return is_less.value_or(false);
   };
-  // Stable in both directions: equal ones keep their order. A merge sort survives an order that is none.
+  // Equal items keep their order in both directions. std::stable_sort, a merge sort, tolerates an inconsistent order,
+  // where std::sort could read out of bounds.
   std::stable_sort(keyed->begin(), keyed->end(), [&](const auto& a, const auto& b) {
     return reverse ? is_before(b.first, a.first) : is_before(a.first, b.first);
   });

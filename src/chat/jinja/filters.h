@@ -1,5 +1,5 @@
-// Jinja's filters and tests, by name. The tables are in filters.cc and tests.cc; one that is not there is refused when
-// the template is read.
+// Jinja's filters and tests, by name. The tables are in filters.cc and tests.cc; a template that uses another name is
+// refused when it is parsed.
 #pragma once
 
 #include <initializer_list>
@@ -13,7 +13,7 @@ struct FilterEntry {
   std::initializer_list<const char*> parameters;
   size_t required;
   Result<Value> (*body)(Render&, const Value& of, const Given& given);
-  /// In place of body, for those that take any arguments.
+  /// Replaces `body` for filters that take any arguments.
   Result<Value> (*with_any)(Render&, const Value& of, Arguments arguments) = nullptr;
 };
 
@@ -23,14 +23,14 @@ struct TestEntry {
   Result<bool> (*body)(Render&, const Value& of, const Given& given);
 };
 
-/// Null where there is none.
+/// Return null for an unknown name.
 const FilterEntry* find_filter(TextView name);
 const TestEntry* find_test(TextView name);
 
 Result<Value> apply_filter(Render& render, const FilterEntry& filter, const Value& of, Arguments arguments);
 Result<bool> apply_test(Render& render, const TestEntry& test, const Value& of, Arguments arguments);
 
-// ---- the filters: of texts in filters_text.cc, of lists in filters_list.cc, those that choose in filters_choose.cc
+// ---- the filters, implemented in filters_text.cc, filters_list.cc and filters_choose.cc
 
 #define KVASIR_FILTER(name) Result<Value> name(Render& render, const Value& of, const Given& given)
 KVASIR_FILTER(filter_abs);
@@ -79,25 +79,26 @@ Result<Value> filter_reject(Render& render, const Value& of, Arguments arguments
 Result<Value> filter_selectattr(Render& render, const Value& of, Arguments arguments);
 Result<Value> filter_rejectattr(Render& render, const Value& of, Arguments arguments);
 
-// ---- what they share
+// ---- helpers of the filters
 
-/// bool(given), false where it was not.
+/// bool(given); false if the argument was not given.
 Result<bool> flag(Render& render, const Value& given);
-/// A text with its marks: str() of what is none.
+/// Returns a text unchanged, with its marks; str(of) for any other value.
 Result<Value> soft_text(Render& render, const Value& of);
 
-/// "a.b.0" as the steps that lead from an item to what it is about; given none, the item itself.
+/// A path such as "a.b.0" from an item to one of its attributes. An absent path leads to the item itself.
 class AttributePath {
  public:
   static Result<AttributePath> of(Render& render, const Value& attribute);
-  /// `otherwise` in place of what is undefined, unless it is missing or None; ignore_case: texts in lower case.
+  /// Returns the attribute. `otherwise` replaces undefined values, unless it is missing or None. `ignore_case`: lowers
+  /// texts.
   Result<Value> get(Render& render, Value item, bool ignore_case = false, const Value& otherwise = {}) const;
 
  private:
   std::vector<Value> parts_;
 };
 
-/// A stable sort by keys. Errors: keys without an order.
+/// Sorts stably by keys. Errors: keys that have no order.
 Result<void> sort_by_keys(Render& render, std::vector<std::pair<Value, Value>>* keyed, bool reverse);
 
 }  // namespace kvasir::jinja

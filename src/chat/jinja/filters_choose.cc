@@ -7,7 +7,7 @@
 namespace kvasir::jinja {
 namespace {
 
-// The first of the arguments is a name.
+// Removes and returns the first argument, the name of a filter or test.
 Result<Text> take_name(Render& render, Arguments* arguments) {
   KVASIR_TRY(Text name, str_of(render, arguments->at[0]));
   arguments->at.erase(arguments->at.begin());
@@ -63,7 +63,7 @@ Result<Choice> choosing(Render& render, Arguments arguments, bool by_attribute) 
   });
 }
 
-// Nothing is looked at before the first item is asked for: these are generators.
+// Returns a generator, as Jinja does: arguments are checked when the first item is requested.
 Value choose(Render& render, const Value& of, Arguments arguments, bool by_attribute, bool wanted) {
   return generator(render,
                    [of, arguments = std::move(arguments), by_attribute, wanted, choice = Choice(),
@@ -129,7 +129,7 @@ Result<Value> filter_default(Render& render, const Value& of, const Given& given
 Result<Value> filter_attr(Render& render, const Value& of, const Given& given) {
   if (!given[0].is_text()) return failed("attribute name must be string, not '" + type_name(given[0]) + "'");
   if (of.is_undefined()) return undefined_error(of);
-  // An item of that name does not count: only where the value itself has the attribute is it read.
+  // Ignores an item of that name: for a dict without the attribute, the lookup runs on an empty dict.
   KVASIR_TRY(const Value own, own_attribute(render, of, given[0].text()));
   const Value bare = own.is_missing() && of.kind == Kind::dict ? render.heap().dict({}) : of;
   return get_attribute(render, bare, given[0]);

@@ -1,4 +1,4 @@
-// Filters of lists and dicts.
+// Filters on lists and dicts.
 #include <algorithm>
 
 #include "chat/jinja/attributes.h"
@@ -72,7 +72,7 @@ Result<Value> filter_reverse(Render& render, const Value& of, const Given&) {
 
 Result<Value> filter_items(Render& render, const Value& of, const Given&) {
   if (of.is_undefined()) return generator(render, [](Render&) -> Result<std::optional<Value>> { return std::nullopt; });
-  // As a generator, it is an error only when something asks for an item.
+  // A generator: the error is returned only when an item is requested.
   return generator(render,
                    [of, items = static_cast<Iterator*>(nullptr)](Render& r) mutable -> Result<std::optional<Value>> {
                      if (of.kind != Kind::dict) return failed("Can only get item pairs from a mapping.");
@@ -280,7 +280,7 @@ Result<Value> filter_batch(Render& render, const Value& of, const Given& given) 
 }
 
 Result<Value> filter_slice(Render& render, const Value& of, const Given& given) {
-  // A generator: what is wrong with its arguments shows when an item is asked for.
+  // A generator: wrong arguments are reported when an item is requested.
   return generator(render,
                    [of, slices = given[0], fill = given[1], at = int64_t{0}, all = std::vector<Value>(),
                     is_read = false](Render& r) mutable -> Result<std::optional<Value>> {

@@ -1,4 +1,4 @@
-// Filters of texts and numbers.
+// Filters on texts and numbers.
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -13,7 +13,7 @@
 namespace kvasir::jinja {
 namespace {
 
-// str's method of the same name.
+// Calls the method of str named `method`.
 Result<Value> by_method(Render& render, const Value& of, TextView method, std::vector<Value> arguments) {
   KVASIR_TRY(const Value text, soft_text(render, of));
   return render.call(find_text_method(render, text, method), {.at = std::move(arguments), .named = {}});
@@ -216,7 +216,7 @@ Result<Value> filter_tojson(Render& render, const Value& of, const Given& given)
     KVASIR_TRY(const std::vector<Value> separators, collect(render, given[2]));
     if (separators.size() != 2) return failed("separators are two");
     const bool are_texts = separators[0].is_text() && separators[1].is_text();
-    if (!are_texts && !of.is_text()) return failed("a separator is a str");  // a text needs none
+    if (!are_texts && !of.is_text()) return failed("a separator is a str");  // the JSON of a text has no separators
     if (are_texts) options.between_items = Text(separators[0].text());
     if (are_texts) options.after_key = Text(separators[1].text());
   }
@@ -262,7 +262,7 @@ Result<Value> filter_float(Render&, const Value& of, const Given& given) {
 
 namespace {
 
-// To so many digits behind the point, exact halves to the even one, as the decimal value of the double says.
+// Rounds to `digits` digits after the point by the exact decimal value of the double; exact halves go to even.
 double rounded(double value, int64_t digits) {
   if (!std::isfinite(value) || digits > 323) return value;
   if (digits < -308) return std::copysign(0.0, value);

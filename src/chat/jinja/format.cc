@@ -1,4 +1,4 @@
-// "%" and str.format; how a single value is laid out is in format_number.cc.
+// The % operator and str.format. format_number.cc formats a single value.
 #include "chat/jinja/format.h"
 
 #include <algorithm>
@@ -302,7 +302,7 @@ class BraceFormat {
   Result<Value> value_of(TextView name) {
     size_t end = 0;
     while (end < name.size() && code(name[end]) != '.' && code(name[end]) != '[') ++end;
-    if (end == 0 && !name.empty()) return failed("KeyError: ''");  // only what is empty is counted
+    if (end == 0 && !name.empty()) return failed("KeyError: ''");  // only an empty name is numbered automatically
     KVASIR_TRY(Value value, first(name.substr(0, end)));
     name.remove_prefix(end);
     while (!name.empty()) {

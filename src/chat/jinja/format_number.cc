@@ -1,4 +1,4 @@
-// Numbers to texts by a format specification, and texts to numbers.
+// Formats a value by a format specification, and parses numbers.
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -13,7 +13,7 @@ namespace {
 // [[fill]align][sign][z][#][0][width][grouping][.precision][type]
 struct Specification {
   char32_t fill = ' ', align = 0, sign = '-', grouping = 0, type = 0;
-  bool alternate = false, zero = false;  // zero: the alignment is no more than what a leading 0 means
+  bool alternate = false, zero = false;  // zero: the alignment comes from a leading 0 only
   int64_t width = 0, precision = -1;
 };
 
@@ -55,7 +55,7 @@ Result<Specification> parse(TextView text) {
   return s;
 }
 
-// A separator between each three (or four) digits before the point.
+// Puts a separator between groups of `each` digits before the point.
 std::string grouped(const std::string& digits, char32_t separator, size_t each) {
   const size_t whole = std::min(digits.find_first_not_of("0123456789abcdefABCDEF"), digits.size());
   std::string out;
@@ -79,7 +79,7 @@ Text sign_text(const Specification& s, bool is_negative) {
   return is_negative ? U"-" : s.sign == '+' ? U"+" : s.sign == ' ' ? U" " : U"";
 }
 
-// Zeros that fill a grouped number are grouped too.
+// Groups the digits. Zeros that fill the width are grouped too.
 std::string fill_grouped(const Specification& s, std::string digits, size_t sign_size) {
   if (s.grouping == 0) return digits;
   const size_t each = s.type == 'x' || s.type == 'X' || s.type == 'o' || s.type == 'b' ? 4 : 3;
@@ -125,13 +125,13 @@ Result<Text> integer_by(const Specification& s, int64_t value) {
   return laid_out(s, std::move(sign), to_text(digits), s.align == 0 ? '>' : s.align);
 }
 
-// Without a type: as repr has it, or with so many digits and at least one behind the point.
+// Formats a real without a type: like repr, or with `precision` digits and at least one digit after the point.
 std::string plain_real(double value, int64_t precision) {
   if (precision < 0) return real_text(value);
   std::string text = real_by(value, 'g', static_cast<int>(std::max<int64_t>(precision, 1)), false);
   if (!std::isfinite(value)) return text;
   const auto exponent = text.find('e');
-  // An exponent comes one digit sooner than with 'g', where a point with a zero would not fit.
+  // An exponent is used one digit sooner than with 'g', since ".0" needs a digit.
   if (exponent == std::string::npos && text.find('.') == std::string::npos) {
     if (static_cast<int64_t>(text.size()) >= std::max<int64_t>(precision, 1))
       return real_by(value, 'e', static_cast<int>(std::max<int64_t>(precision, 1)) - 1, false);
@@ -208,7 +208,7 @@ std::string real_by(double value, char type, int precision, bool alternate) {
     if (lower_type == 'g') precision = std::max(precision, 1);
     const std::string format = std::string(alternate ? "{:#." : "{:.") + std::to_string(precision) + lower_type + "}";
     text = fmt::format(fmt::runtime(format), value);
-    // fmt keeps a zero behind the point of a single digit, and printf only the point.
+    // For a single digit, fmt prints the point and a zero, printf the point only.
     if (const size_t point = text.find(".0");
         alternate && lower_type == 'g' && precision == 1 && point != std::string::npos)
       text.erase(point + 1, 1);
@@ -227,7 +227,7 @@ Result<int64_t> integer_of(double value) {
 
 namespace {
 
-// The digits of a number with single underscores between them, as ASCII; nothing where that is not so.
+// Returns a number's characters as ASCII without its single underscores; null if the text has other characters.
 std::optional<std::string> ascii_number(TextView text) {
   text = strip(text, nullptr);
   std::string out;

@@ -1,4 +1,4 @@
-// Jinja's global functions, and the two that chat templates have beside them.
+// Jinja's global functions, and raise_exception and strftime_now, which chat templates have in addition.
 #include "chat/jinja/globals.h"
 
 #include <cmath>
@@ -32,7 +32,7 @@ Result<Value> make_range(Render& render, Arguments arguments) {
   return Value::of_object(range);
 }
 
-// What dict(...) and namespace(...) take: a dict or pairs, and names.
+// Evaluates the arguments of dict(...) and namespace(...): a dict or pairs, and named values.
 Result<std::vector<std::pair<Value, Value>>> pairs_of(Render& render, const char* function, Arguments arguments) {
   std::vector<std::pair<Value, Value>> pairs;
   if (arguments.at.size() > 1)
@@ -101,11 +101,11 @@ Result<Value> strftime_now(Render& render, Arguments arguments) {
       format += fmt::format("{:06}", static_cast<int>((render.now() - whole) * 1e6));
     else if (next != 'z' && next != 'Z')
       format += std::string(1, wanted[i]) + (next == '%' ? "%" : "");
-    i += next == 'f' || next == 'z' || next == 'Z' || next == '%' ? 1 : 0;  // a time without a zone has no name of it
+    i += next == 'f' || next == 'z' || next == 'Z' || next == '%' ? 1 : 0;  // %z and %Z print nothing: no time zone
   }
   format.resize(std::min(format.find('\0'), format.size()));
   if (format.empty()) return render.heap().text(Text());
-  format += ' ';  // so that nothing printed is no failure
+  format += ' ';  // strftime returns 0 for an empty result as for a failure; the space is removed below
   std::string text(format.size() * 64 + 256, '\0');
   KVASIR_CHECK(render.room(text.size(), 1));
   text.resize(std::strftime(text.data(), text.size(), format.c_str(), &time));

@@ -1,4 +1,4 @@
-// json.dumps, with the arguments that templates give it.
+// json.dumps, with the options that templates use.
 #include <algorithm>
 #include <cmath>
 

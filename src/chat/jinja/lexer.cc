@@ -1,4 +1,4 @@
-// Source to tokens. What is trimmed, and when, follows Jinja's documentation of white space control.
+// The lexer. White space is trimmed by the rules in Jinja's documentation of white space control.
 #include "chat/jinja/lexer.h"
 
 #include <algorithm>
@@ -67,7 +67,7 @@ class Lexer {
   }
   bool has(TextView what, size_t i) const { return i <= source_.size() && source_.substr(i, what.size()) == what; }
 
-  // The text before a tag: a minus takes its white space, and a block that of its own line.
+  // Trims the text before a tag: a minus removes white space at its end, a block that in its own line.
   TextView trimmed(TextView text, char32_t sign, bool is_block) const {
     if (sign == '-') return strip(text, nullptr, Side::right);
     if (sign == '+' || !is_block) return text;
@@ -81,7 +81,7 @@ class Lexer {
     while (at_ < source_.size() && is_space(source_[at_])) ++at_;
   }
 
-  // Past an end tag and what it takes with it; false where none stands here.
+  // Skips an end tag and the white space that it removes; returns false if there is none here.
   bool ends(TextView tag, bool trims_line) {
     const size_t begin = at_;
     if (trims_line && has(U"+", at_) && has(tag, at_ + 1)) {
@@ -102,7 +102,7 @@ class Lexer {
 
   Result<void> comment() {
     const int line = line_;
-    if (at_ == source_.size()) return {};  // Jinja does not miss an end where nothing follows
+    if (at_ == source_.size()) return {};  // Jinja accepts an open comment at the very end
     for (; at_ < source_.size(); ++at_) {
       if (ends(U"#}", true)) return {};
       line_ += source_[at_] == '\n';
@@ -110,7 +110,7 @@ class Lexer {
     return syntax_error("Missing end of comment tag", line);
   }
 
-  // {% raw %}, after its sign: only then is at_ moved.
+  // Skips the rest of {% raw %} after its sign. Returns false, with at_ unchanged, for another tag.
   bool begins_raw() {
     const size_t before = at_;
     skip_space();
@@ -169,7 +169,7 @@ class Lexer {
       }
       KVASIR_CHECK(token(&open));
     }
-    return {};  // the parser sees that the tag has no end
+    return {};  // the parser reports that the tag has no end
   }
 
   Result<void> token(std::vector<char32_t>* open) {
@@ -215,7 +215,7 @@ class Lexer {
   }
   static bool is_identifier_tail(char32_t c) { return c >= 0x80 && is_identifier(Text{U'a', c}); }
 
-  // Digits in groups that single underscores part; how far they go from `i`.
+  // Returns the end of the digits from `i` on, which single underscores may separate.
   size_t digits_end(size_t i, int base = 10) const {
     size_t end = i;
     while (end < source_.size()) {
@@ -246,7 +246,7 @@ class Lexer {
     std::string digits = to_utf8(source_.substr(begin, end - begin));
     std::erase(digits, '_');
     Token& token = add(Token::real);
-    // Out of range is infinite, or zero.
+    // strtod turns a number out of range into infinity or zero.
     if (std::from_chars(digits.data(), digits.data() + digits.size(), token.real_value).ec != std::errc())
       token.real_value = std::strtod(digits.c_str(), nullptr);
     at_ = end;
@@ -266,7 +266,7 @@ class Lexer {
         end = digits_end(after, other);
       }
     }
-    if (end == 0) {  // a zero goes on with zeros only
+    if (end == 0) {  // after a leading zero only zeros belong to the number
       end = digits_end(begin);
       if (source_[begin] == '0')
         for (end = begin + 1; end < source_.size();) {
@@ -313,7 +313,7 @@ class Lexer {
     return {};
   }
 
-  // What follows a backslash at *i; *i ends on its last character.
+  // Decodes the escape after a backslash. *i is its first character, on return its last.
   Result<void> escape(size_t* i, Text* value) {
     constexpr TextView kLetters = U"\\'\"abfnrtv";
     constexpr TextView kMeant = U"\\'\"\a\b\f\n\r\t\v";
@@ -329,7 +329,7 @@ class Lexer {
     *value += U'\\';
     if (c < 0x80) {
       *value += c;
-    } else {  // Jinja escapes it before it looks at backslashes
+    } else {  // Jinja escapes non-ASCII characters before it decodes backslashes
       const auto number = static_cast<uint32_t>(c);
       *value += to_text(c < 0x100     ? fmt::format("x{:02x}", number)
                         : c < 0x10000 ? fmt::format("u{:04x}", number)

@@ -1,4 +1,4 @@
-// Methods of lists, dicts and numbers.
+// Methods of lists, dicts, numbers and ranges.
 #include "chat/jinja/methods.h"
 
 #include <cmath>

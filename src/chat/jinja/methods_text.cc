@@ -1,5 +1,4 @@
-// The methods of str. Each is given its arguments by the names of its parameters; those that Python takes by position
-// only are taken by name as well.
+// The methods of str, and the table of their parameters.
 #include <algorithm>
 
 #include "chat/jinja/format.h"
@@ -15,7 +14,7 @@ struct Method {
   std::initializer_list<const char*> parameters;
   size_t required;
   Result<Value> (*body)(Render&, const Value& self, const Given& given);
-  bool has_keywords = false;  ///< Python takes its arguments by name too
+  bool has_keywords = false;  ///< arguments may be given by name too, as in Python
 };
 
 Value like(Render& render, const Value& self, Text value) { return render.heap().text(std::move(value), self.is_safe); }
@@ -111,7 +110,7 @@ struct Part {
   bool is_valid = true;
 };
 
-// self[start:end], as find and count take it.
+// Returns self[start:end] for find, count and similar methods.
 Result<Part> part_of(const Value& self, const Value& start, const Value& end) {
   const auto size = static_cast<int64_t>(self.text().size());
   KVASIR_TRY(int64_t first, integer_or_none(start, 0));
@@ -156,7 +155,7 @@ Result<Value> begins_or_ends(Render&, const Value& self, const Given& given) {
   return Value::of_bool(false);
 }
 
-// ---- cutting
+// ---- splitting
 
 Result<Value> list_of(Render& render, const Value& self, const std::vector<TextView>& parts) {
   std::vector<Value> items;
@@ -245,10 +244,10 @@ Result<Value> without(Render& render, const Value& self, const Given& given) {
   TextView of = self.text();
   if (part.size() <= of.size() && same(of.substr(at_end ? of.size() - part.size() : 0, part.size()), part))
     at_end ? of.remove_suffix(part.size()) : of.remove_prefix(part.size());
-  return render.heap().text(Text(of));  // of a Markup too, in Jinja
+  return render.heap().text(Text(of));  // a plain str even for a Markup, as in Jinja
 }
 
-// ---- putting together
+// ---- replacing, joining and padding
 
 Result<Value> replace(Render& render, const Value& self, const Given& given) {
   KVASIR_TRY(const TextView old, text_of(given[0]));

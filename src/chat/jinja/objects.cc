@@ -1,4 +1,4 @@
-// How iterators, loops and macros behave.
+// The behaviour of iterators, loops, macros and the other objects.
 #include "chat/jinja/objects.h"
 
 #include <algorithm>
@@ -263,7 +263,8 @@ Result<Given> bind(const char* function, std::initializer_list<const char*> name
   std::vector<Value> values = std::move(arguments.at);
   values.resize(names.size());
   for (const auto& [name, value] : arguments.named) {
-    const auto* const at = std::find_if(names.begin(), names.end(), [&](const char* n) { return same(name, n); });
+    const auto* const at =
+        std::find_if(names.begin(), names.end(), [&wanted = name](const char* n) { return same(wanted, n); });
     if (at == names.end())
       return failed(fmt::format("{}() got an unexpected keyword argument '{}'", function, to_utf8(name)));
     Value& slot = values[static_cast<size_t>(at - names.begin())];

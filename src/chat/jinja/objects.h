@@ -1,4 +1,4 @@
-// The objects that a template meets: iterators, `loop`, macros, namespaces, functions and the methods of values.
+// The objects of a template: iterators, `loop`, macros, namespaces, functions; and iteration over any value.
 #pragma once
 
 #include <functional>
@@ -7,7 +7,7 @@
 
 namespace kvasir::jinja {
 
-/// Calls a function for each next item.
+/// An iterator that calls a function for each item.
 struct Generator : Iterator {
   using Next = std::function<Result<std::optional<Value>>(Render&)>;
   explicit Generator(Next next) : next_(std::move(next)) {}
@@ -17,7 +17,7 @@ struct Generator : Iterator {
   Next next_;
 };
 
-/// Python's range: numbers that are not stored.
+/// Python's range; its numbers are computed, not stored.
 struct Range : Object {
   Range(int64_t begin, int64_t end, int64_t by) : start(begin), stop(end), step(by) {}
   const char* type_name() const override { return "range"; }
@@ -39,7 +39,7 @@ struct DictView : Object {
   const Part part;
 };
 
-/// namespace(): attributes that can be set.
+/// namespace(): an object whose attributes can be set.
 struct Namespace : Object {
   const char* type_name() const override { return "Namespace"; }
   Result<std::optional<Value>> attribute(Render& render, TextView name) override;
@@ -65,9 +65,9 @@ struct Loop : Object {
   Result<std::optional<Value>> attribute(Render& render, TextView name) override;
   bool can_be_called() const override { return true; }
   Result<Value> call(Render& render, Arguments arguments) override;
-  /// Goes on to the next item.
+  /// Advances to the next item; null at the end.
   Result<std::optional<Value>> next(Render& render);
-  /// Items in all; those of a generator are read for it.
+  /// Returns the number of items. Reads a generator to its end.
   Result<int64_t> count(Render& render);
   Result<bool> changed(Render& render, const std::vector<Value>& values);
 
@@ -119,17 +119,17 @@ inline Value function(Render& render, Function::Body body) {
   return Value::of_object(render.heap().make<Function>(std::move(body)));
 }
 
-/// One item after the other of whatever has items. Errors: it has none.
+/// Returns an iterator over a value. Errors: the value is not iterable.
 Result<Iterator*> iterate(Render& render, const Value& value);
 Result<std::vector<Value>> collect(Render& render, const Value& value);
-/// As len() tells; nothing where a value has no length.
+/// Returns len(value); null if the value has no length.
 std::optional<int64_t> length_of(const Value& value);
 
-/// What parameters were given, in their order; missing where nothing was.
+/// The arguments in the order of the parameters; missing for those not given.
 using Given = std::vector<Value>;
 
-/// The values of the parameters by their names, missing where they were not given. Errors: too many, unknown ones, one
-/// twice, fewer than `required`, with the name of the function.
+/// Assigns arguments to the parameters `names`. Errors, which name the function: too many arguments, an unknown name, a
+/// parameter given twice, or one of the first `required` parameters not given.
 Result<Given> bind(const char* function, std::initializer_list<const char*> names, size_t required,
                    Arguments arguments);
 

@@ -16,7 +16,7 @@ bool can_be_key(const Value& value) {
   return true;
 }
 
-// <0, 0, >0; NaN is equal to nothing and less than nothing.
+// Returns -1, 0 or 1. Requires: neither is NaN, which is neither equal to nor less than anything.
 int order_of_numbers(const Value& a, const Value& b) {
   if (a.is_int() && b.is_int()) return a.to_int() == b.to_int() ? 0 : a.to_int() < b.to_int() ? -1 : 1;
   const auto x = a.is_int() ? static_cast<long double>(a.to_int()) : static_cast<long double>(a.real);
@@ -97,7 +97,7 @@ bool identical(const Value& a, const Value& b) {
     case Kind::boolean:
       return a.boolean == b.boolean;
     case Kind::integer:
-      return a.integer == b.integer;  // Python keeps one of each small integer; larger ones are rarely asked for
+      return a.integer == b.integer;  // Python shares small integers; `is` on larger ones is rare
     case Kind::text:
       return a.text_cell == b.text_cell || (a.text().size() <= 1 && same(a.text(), b.text()));
     case Kind::list:

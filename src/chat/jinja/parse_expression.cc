@@ -1,4 +1,4 @@
-// Expressions, from the loosest binding (a if b else c) to the tightest (a constant).
+// Parses expressions, from the loosest binding (a if b else c) to the tightest (a constant).
 #include <algorithm>
 #include <optional>
 
@@ -84,7 +84,7 @@ Result<void> ExpressionParser::expect(Token::Type type) {
   return error(fmt::format("expected the end of the tag, got '{}'", shown()));
 }
 
-// ---- the loose ones
+// ---- conditions, logic and comparisons
 
 Result<ExprPtr> ExpressionParser::expression(bool with_if) {
   const Nested level(this);
@@ -196,7 +196,7 @@ Result<ExprPtr> ExpressionParser::product() {
                     &ExpressionParser::power);
 }
 
-// From the left, in Jinja, and not from the right as in Python.
+// In Jinja, ** is left-associative, unlike in Python.
 Result<ExprPtr> ExpressionParser::power() { return math_chain({{U"**", Op::pow}}, &ExpressionParser::with_filters); }
 
 Result<ExprPtr> ExpressionParser::unary(bool with_filters) {
@@ -217,7 +217,7 @@ Result<ExprPtr> ExpressionParser::unary(bool with_filters) {
   return filters_and_tests(std::move(expr));
 }
 
-// ---- what stands for itself
+// ---- constants, names, lists, dicts, tuples and targets
 
 Result<ExprPtr> ExpressionParser::constant(Value value, int line) {
   ExprPtr expr = make(ExprKind::constant, line);
@@ -336,7 +336,7 @@ Result<ExprPtr> ExpressionParser::name_target() {
   return expr;
 }
 
-// ---- what follows
+// ---- attributes, subscripts, calls, filters and tests
 
 Result<ExprPtr> ExpressionParser::postfix(ExprPtr of) {
   for (;;) {

@@ -1,4 +1,4 @@
-// Statements: what stands between {% and %}, and the text around it.
+// Parses statements, the tags between {% and %}, and the text around them. parse_expression.cc parses expressions.
 #include "chat/jinja/parser.h"
 
 #include <algorithm>
@@ -10,7 +10,7 @@ namespace {
 
 using Names = std::initializer_list<TextView>;
 
-// Tags that only templates in files need, and those that change how all text is printed.
+// Valid tags of Jinja that are refused: they need other template files, or change how all text is printed.
 constexpr TextView kRefused[] = {U"block", U"extends", U"include", U"import", U"from", U"autoescape", U"trans"};
 
 class Parser : public ExpressionParser {
@@ -23,8 +23,8 @@ class Parser : public ExpressionParser {
   }
 
  private:
-  // The statements up to a tag of one of the names, which becomes the current token; up to the end where there are
-  // none.
+  // Parses statements up to a tag named in `ends`, which becomes the current token; up to the end of the template if
+  // `ends` is empty.
   Result<Block> block(Names ends) {
     const Nested level(this);
     if (level.is_too_deep()) return too_deep();
@@ -60,7 +60,7 @@ class Parser : public ExpressionParser {
     return {};
   }
 
-  // The body of a tag whose head was read, up to one of `ends`, which is read past; `found` is its name.
+  // Parses the body of a tag up to the name of an end tag in `ends`, and skips that name. Sets `found` to it.
   Result<Block> body_until(Names ends, Text* found = nullptr) {
     skip_op(U":");
     KVASIR_CHECK(expect(Token::block_end));
@@ -193,7 +193,7 @@ class Parser : public ExpressionParser {
     return {};
   }
 
-  // A body that is a function of its own: no break reaches the loops around it.
+  // Parses the body of a function. A break in it cannot leave a loop around it.
   Result<void> function_body(Names ends, Statement* s) {
     const int outer = std::exchange(loops_, 0);
     KVASIR_TRY(s->body, body_until(ends));
@@ -218,8 +218,8 @@ class Parser : public ExpressionParser {
     return function_body({U"endcall"}, s);
   }
 
-  // {% generation %} marks what the model wrote, for those who train it; here its body is printed as it is. It is a
-  // call block in transformers, and so has variables of its own.
+  // {% generation %} marks the model's own text for training. Rendering just prints the body. In transformers it is a
+  // call block, so it has its own variables.
   Result<void> generation(Statement* s) {
     s->kind = StatementKind::call_block;
     return function_body({U"endgeneration"}, s);

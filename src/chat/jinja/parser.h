@@ -1,4 +1,4 @@
-// Tokens to a tree, by Jinja's grammar. Names are not resolved yet: scope.h does that.
+// Parses a template's source to a syntax tree, by Jinja's grammar. scope.h resolves the names afterwards.
 #pragma once
 
 #include <string_view>
@@ -7,8 +7,8 @@
 
 namespace kvasir::jinja {
 
-/// Constants go to `heap`, which the tree needs for its life. Errors: what Jinja's own parser refuses, tags and filters
-/// that a chat template may not have (by name), nesting of more than 64 levels; each with its line.
+/// Stores constants in `heap`, which must outlive the tree. Errors, with the line: invalid Jinja, tags, filters or
+/// tests that are not supported in chat templates, or nesting of more than 64 levels.
 Result<Block> parse(TextView source, Heap* heap);
 
 }  // namespace kvasir::jinja

@@ -1,4 +1,4 @@
-// What the parser's two halves share: the tokens, and how deep they are nested.
+// The base of the parser, shared by parse_expression.cc and parser.cc: the tokens and the nesting depth.
 #pragma once
 
 #include <initializer_list>
@@ -9,11 +9,11 @@
 
 namespace kvasir::jinja {
 
-/// Reads expressions (parse_expression.cc); Parser in parser.cc adds the statements.
+/// Parses expressions (parse_expression.cc). The class Parser in parser.cc adds statements.
 class ExpressionParser {
  public:
   static constexpr int kMostNested = 64;
-  static constexpr int kMostDepth = 200;  ///< of chains, which nest without brackets: a.b.c, x|f|g
+  static constexpr int kMostDepth = 200;  ///< for chains, which nest without brackets: a.b.c, x|f|g
 
   ExpressionParser(std::vector<Token> tokens, Heap* heap) : tokens_(std::move(tokens)), heap_(heap) {}
 
@@ -35,19 +35,19 @@ class ExpressionParser {
 
   // ---- expressions
 
-  /// with_if: `a if b` is one. Each returns an expression whose depth is known.
+  /// `with_if`: accepts `a if b`. All of these functions return an expression with its depth set.
   Result<ExprPtr> expression(bool with_if = true);
   enum class Items { expressions, without_if, primaries };
-  /// An expression, or a tuple without brackets of its own; it may be empty where it stands in some.
+  /// Parses an expression, or a tuple without its own brackets. It may be empty only if `in_brackets`.
   Result<ExprPtr> tuple(Items items, bool in_brackets = false);
-  /// `a`, `a, b` or `(a, b)`, to be assigned to; with_namespace: also `ns.a`.
+  /// Parses the target of an assignment: `a`, `a, b` or `(a, b)`; if `with_namespace`, also `ns.a`.
   Result<ExprPtr> target(bool with_namespace);
   Result<ExprPtr> name_target();
-  /// `name(arguments)|name...`; the first without its bar where `inline_start`.
+  /// Parses `|name(arguments)|name...`; without the first bar if `inline_start`.
   Result<ExprPtr> filters(ExprPtr of, bool inline_start);
   Result<ExprPtr> constant(Value value, int line);
 
-  /// Counts a level for as long as it lives.
+  /// Counts a nesting level during its lifetime.
   struct Nested {
     explicit Nested(ExpressionParser* p) : parser(p) { ++parser->nested_; }
     ~Nested() { --parser->nested_; }
@@ -90,7 +90,7 @@ class ExpressionParser {
   Result<ExprPtr> named_chain(ExprKind kind, TextView word, Part part);
   Result<ExprPtr> math_chain(std::initializer_list<std::pair<TextView, Op>> ops, Part part);
   static ExprPtr make(ExprKind kind, int line);
-  /// With its depth. Errors: too deep.
+  /// Sets the depth of `expr`. Errors: it is too deep.
   Result<ExprPtr> finish(ExprPtr expr) const;
 
   std::vector<Token> tokens_;

@@ -1,5 +1,5 @@
-// One rendering: the frames of variables, what was spent of the limits, and how expressions come to values. Statements
-// are in statements.cc, expressions in evaluate.cc.
+// One rendering of a template: the frames of variables, the counters for the limits, and the evaluation of statements
+// (statements.cc) and expressions (evaluate.cc).
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace kvasir::jinja {
 
-/// The variables of a block while it runs. Macros keep theirs, and so it lives as long as the rendering.
+/// The variables of a block. A frame lives as long as the rendering, since macros refer to the frame they are made in.
 struct Frame : Cell {
   Frame(const Scope* s, Frame* o) : scope(s), outer(o), slots(s->loads.size()) {}
   const Scope* scope;
@@ -28,31 +28,31 @@ class Render {
  public:
   static constexpr size_t kMostSteps = 1'000'000;
   static constexpr size_t kMostOutput = size_t{4} << 20;  ///< characters
-  static constexpr int kMostNested = 600;                 ///< evaluations inside one another
-  static constexpr int kMostCalls = 64;                   ///< macros and recursive loops inside one another
+  static constexpr int kMostNested = 600;                 ///< depth of nested evaluations
+  static constexpr int kMostCalls = 64;                   ///< depth of nested macros and recursive loops
 
-  /// `context`: a dict of what the caller gives. `now`: seconds since the epoch, for strftime_now.
+  /// `context`: a dict of the caller's variables. `now`: seconds since the epoch, for strftime_now.
   Render(Heap* heap, Value context, double now) : heap_(heap), context_(context), now_(now) {}
 
-  /// The text of a template.
+  /// Renders a template. Errors: those of Template::render.
   Result<Text> run(const Block& body, const Scope& scope);
-  /// The lines of the template that wrote it: each from its character on.
+  /// Pairs (first character of the output, line of the template that wrote it).
   const std::vector<std::pair<size_t, int>>& lines() const { return lines_; }
 
-  // ---- for what filters, methods and objects do
+  // ---- used by filters, methods and objects
 
   Heap& heap() { return *heap_; }
   double now() const { return now_; }
-  /// Counts; fails beyond the limits.
+  /// Counts `count` steps. Errors: too many steps, or too many bytes of values.
   Result<void> step(size_t count = 1);
-  /// A text or list of so many items more may be made.
+  /// Checks that a text or list of `count` more items may be made. Errors: too many bytes, or too many steps.
   Result<void> room(size_t count, size_t bytes_each = sizeof(char32_t));
   Result<Value> call(const Value& callee, Arguments arguments);
   Result<Value> call_macro(const Statement& macro, Frame* closure, Arguments arguments);
-  /// The text of a recursive loop over other items.
+  /// Runs a recursive loop over other items and returns its text.
   Result<Value> loop_again(const Statement& s, Frame* outer, const Value& iterable, int64_t depth);
 
-  /// Held while something goes down one level.
+  /// Counts one level of a depth during its lifetime.
   class Level {
    public:
     explicit Level(int* depth) : depth_(depth) { ++*depth_; }
@@ -109,7 +109,7 @@ class Render {
   Value context_;
   double now_;
   bool folds_ = false;
-  const Text* whole_ = nullptr;  // what run() makes
+  const Text* whole_ = nullptr;  // the output of run()
   std::vector<std::pair<size_t, int>> lines_;
   size_t steps_ = 0;
   int nested_ = 0;
@@ -117,7 +117,8 @@ class Render {
   std::optional<Error> late_error_;
 };
 
-/// Whether it names no variable and calls nothing.
+/// Whether Jinja folds the expression at compile time: it has no variable, no call and no filter that needs the
+/// context.
 bool is_constant(const Expr& expr);
 
 }  // namespace kvasir::jinja

@@ -1,4 +1,4 @@
-// Python's texts of values.
+// str() and repr() as in Python.
 #include "chat/jinja/repr.h"
 
 #include <charconv>

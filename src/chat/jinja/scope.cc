@@ -1,5 +1,5 @@
-// Two walks over each frame: the first finds its variables and what they begin as, the second gives the names their
-// slots and goes down into the frames inside.
+// Walks each frame twice: the first walk finds its variables and their initial values, the second sets the slots of all
+// names and descends into inner frames.
 #include "chat/jinja/scope.h"
 
 #include <map>
@@ -10,7 +10,7 @@
 namespace kvasir::jinja {
 namespace {
 
-/// The variables that a frame has seen. Branches of an if see copies, which are merged.
+/// The variables found in a frame so far. Each branch of an if works on a copy; the copies are merged.
 struct Symbols {
   const Symbols* outer = nullptr;
   Scope* scope = nullptr;
@@ -51,7 +51,7 @@ struct Symbols {
     if (!look_up(name)) define(name, {Load::context, name, {}});
   }
 
-  // A variable that not every branch sets begins as what it is outside, or as the caller's.
+  // A variable that not every branch sets starts with its value in an outer frame or in the context.
   void merge(const std::vector<Symbols>& branches) {
     std::map<Text, size_t> set_by;
     for (const Symbols& branch : branches)
@@ -76,7 +76,7 @@ struct Symbols {
   }
 };
 
-// ---- every expression of an expression
+// ---- walks over the parts of an expression
 
 template <class Visit>
 void for_each_part(const Expr& expr, const Visit& visit) {
@@ -110,7 +110,7 @@ void see(const ExprPtr& expr, Symbols* symbols) {
 
 void see(const Block& block, Symbols* symbols);
 
-// The branches in Jinja's view are three: the first, all others with a test, and else.
+// Jinja treats an if as three branches: the first, all others with a test, and else.
 void see_if(const Statement& s, Symbols* symbols) {
   see(s.branches[0].test, symbols);
   std::vector<Symbols> seen(3, *symbols);
@@ -217,7 +217,7 @@ bool stores(const Block& block, TextView name) {
 
 // ---- slots
 
-// Of a target: a name, or a tuple of targets.
+// Copies a target: a name, or a tuple of targets.
 ExprPtr copy_of(const Expr& target) {
   auto copy = std::make_unique<Expr>();
   copy->kind = target.kind;
@@ -331,7 +331,7 @@ class Resolver {
     return block(&s->body, body);
   }
 
-  // A body whose text is taken: its filter sees what the body does, its target is outside.
+  // A set or filter block. Its filter is resolved in the body's frame, its target in the outer frame.
   static Result<void> captured(Statement* s, const Symbols& symbols) {
     for (const ExprPtr& target : s->targets) name(target, symbols);
     Symbols body = inside(symbols, &s->scope);

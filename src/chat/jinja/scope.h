@@ -1,5 +1,5 @@
-// Which variable each name of a template means, decided before it is rendered, as Jinja decides it: a name that a block
-// assigns to is the block's own from its first line on, and begins as what it was outside.
+// Resolves the names of a template to variables before rendering, by Jinja's rules: a name that a block assigns to is
+// local to the whole block, and starts with the value it has outside.
 #pragma once
 
 #include "chat/jinja/ast.h"

@@ -1,5 +1,5 @@
-// Characters whose upper or title case is more than one character: Unicode's SpecialCasing.txt, without its conditions.
-// Made from Python's str.upper and str.title. Ascending.
+// Characters whose upper or title case is more than one character, ascending: Unicode's SpecialCasing.txt without its
+// conditional mappings. Generated from Python's str.upper and str.title.
 #pragma once
 
 #include <string_view>

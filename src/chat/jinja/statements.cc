@@ -1,4 +1,4 @@
-// Statements to text.
+// Runs statements.
 #include "chat/jinja/attributes.h"
 #include "chat/jinja/globals.h"
 #include "chat/jinja/objects.h"
@@ -24,7 +24,7 @@ Frame* Render::open(const Scope& scope, Frame* outer) {
   return frame;
 }
 
-// What each variable begins as; those of arguments stay what they are.
+// Sets each variable to its initial value. Arguments keep their values.
 void Render::load(Frame* frame) {
   for (size_t i = 0; i < frame->slots.size(); ++i) {
     const Load& load = frame->scope->loads[i];
@@ -71,7 +71,8 @@ Result<void> Render::print(const Value& value, Out* out) {
   return {};
 }
 
-// What a block gives is joined as it is. Jinja joins when all is rendered, and so this error is its last.
+// Prints the result of a call or filter block, which must be a text. Jinja notices another type only when it joins the
+// output at the end, so run() returns this error after all others.
 Result<void> Render::print_text(const Value& value, Out* out) {
   if (value.is_text()) return print(value, out);
   if (!late_error_)
@@ -149,7 +150,7 @@ Result<Render::Flow> Render::run_with(const Statement& s, Frame* frame, Out* out
   return run_block(s.body, inside, out);
 }
 
-// A block whose text is taken: it is set, or filtered and printed.
+// Runs a block and captures its text, which is filtered and then assigned (set block) or printed (filter block).
 Result<Render::Flow> Render::run_captured(const Statement& s, Frame* frame, Out* out) {
   Frame* inside = open(s.scope, frame);
   Out taken;
@@ -191,7 +192,7 @@ Result<Render::Flow> Render::run_for(const Statement& s, Frame* frame, Out* out)
   return flow;
 }
 
-// `flow`: what the else of the loop does to a loop around it.
+// Sets `flow` if the loop's else breaks or continues the loop around it.
 Result<void> Render::run_loop(const Statement& s, Frame* frame, const Value& iterable, int64_t depth, Out* out,
                               Flow* flow) {
   KVASIR_TRY(const Level level, enter());
@@ -215,7 +216,7 @@ Result<void> Render::run_loop(const Statement& s, Frame* frame, const Value& ite
     KVASIR_CHECK(assign(*s.targets[0], *item, inside));
     KVASIR_TRY(const Flow after, run_block(s.body, inside, out));
     if (after == Flow::leave) break;
-    if (after == Flow::on) is_empty = false;  // an item that `continue` left does not count, in Jinja
+    if (after == Flow::on) is_empty = false;  // in Jinja, an item ended by `continue` does not prevent the else
   }
   if (!is_empty || s.otherwise.empty()) return {};
   KVASIR_TRY(*flow, run_block(s.otherwise, open(s.else_scope, frame), out));

@@ -1,4 +1,4 @@
-// JSON to values, and marked characters to spans.
+// Converts JSON to values, renders, and converts marked characters to spans of bytes.
 #include "chat/jinja/template.h"
 
 #include <algorithm>
@@ -12,7 +12,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Some templates write "<|" + role + "|>": of these names, a role is no way to say something else.
+// Some templates write "<|" + role + "|>", which must be read as a special token. Only these roles count as the
+// template's text, so that a client cannot name another special token.
 constexpr std::string_view kRoles[] = {"system", "developer", "user",    "assistant",    "tool",
                                        "model",  "function",  "ipython", "tool_results", "document"};
 
@@ -87,7 +88,7 @@ std::vector<std::pair<size_t, int>> in_bytes(const Text& text, const std::vector
       const char32_t c = text[at] & ~kData;
       bytes += c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
     }
-    if (!all.empty() && all.back().first == bytes) all.pop_back();  // it wrote nothing
+    if (!all.empty() && all.back().first == bytes) all.pop_back();  // that line wrote nothing
     all.emplace_back(bytes, line);
   }
   return all;

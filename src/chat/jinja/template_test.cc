@@ -1,5 +1,5 @@
-// Templates, their limits, and which bytes of a text are data. What Jinja itself would print is compared by
-// tests/golden/compare_templates.py.
+// Tests errors and limits of templates, and which bytes of the output are marked as data.
+// tests/golden/compare_templates.py compares the output with Jinja's.
 #include "chat/jinja/template.h"
 
 #include <gmock/gmock.h>
@@ -14,7 +14,7 @@ Result<Rendered> render(std::string_view source, const Json& context = Json::obj
   return made.render(context, 0);
 }
 
-// The text with the data in brackets.
+// Returns the text with the data in brackets.
 std::string marked(std::string_view source, const Json& context) {
   const auto rendered = render(source, context);
   if (!rendered) return "error: " + rendered.error().message();

@@ -1,4 +1,4 @@
-// The table of tests: `x is defined`.
+// The table of tests, such as `x is defined`, and their implementations.
 #include <algorithm>
 
 #include "chat/jinja/filters.h"
@@ -13,7 +13,7 @@ Result<bool> compares(Render& render, const Value& of, const Given& given) {
   return compare(render, op, of, given[0]);
 }
 
-// of % by == is
+// Whether of % by == is.
 Result<bool> leaves(Render& render, const Value& of, const Value& by, int64_t is) {
   KVASIR_TRY(const Value rest, calculate(render, Op::mod, of, by));
   return equals(render, rest, Value::of_int(is));
@@ -118,7 +118,7 @@ const TestEntry* find_test(TextView name) {
 
 Result<bool> apply_test(Render& render, const TestEntry& test, const Value& of, Arguments arguments) {
   Given given = std::move(arguments.at);
-  // Each has at most one parameter, of these names.
+  // Each test has at most one parameter; only these have a name.
   for (const auto& [name, value] : arguments.named) {
     const bool is_known = (std::string_view(test.name) == "divisibleby" && same(name, "num")) ||
                           (std::string_view(test.name) == "sameas" && same(name, "other")) ||

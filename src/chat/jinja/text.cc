@@ -1,4 +1,4 @@
-// Characters as Python sees them, by utf8proc's tables and those cases that one character has no single answer for.
+// Character classes and cases as in Python, from utf8proc's tables and special_cases.h.
 #include "chat/jinja/text.h"
 
 #include <algorithm>
@@ -23,7 +23,7 @@ void append_marked(Text& out, char32_t of, TextView characters) {
   for (const char32_t c : characters) out += marked_as(of, c);
 }
 
-// A capital sigma that ends a word has a small form of its own.
+// Whether a capital sigma at `at` ends a word; its lower case form then differs.
 bool ends_word(TextView text, size_t at) {
   const auto is_cased = [](char32_t c) { return is_lower(c) || is_upper(c) || is_title(c); };
   const auto is_ignorable = [](char32_t c) {
@@ -172,7 +172,7 @@ int decimal_value(char32_t marked) {
   const char32_t c = code(marked);
   if (c < 0x80) return c >= '0' && c <= '9' ? static_cast<int>(c - '0') : -1;
   if (!is_decimal(c)) return -1;
-  // Decimal digits stand in runs of ten that begin with zero; mathematical ones in five runs from U+1D7CE on.
+  // Decimal digits form runs of ten that begin with zero; mathematical digits form five runs from U+1D7CE on.
   if (c >= 0x1D7CE && c <= 0x1D7FF) return static_cast<int>((c - 0x1D7CE) % 10);
   char32_t zero = c;
   while (c - zero < 9 && is_decimal(zero - 1)) --zero;

@@ -1,4 +1,4 @@
-// Making values.
+// Creates values in a Heap.
 #include "chat/jinja/value.h"
 
 namespace kvasir::jinja {

@@ -1,6 +1,6 @@
-// The values of a template: Python's, as far as templates see them. A value is small and copied; what it points to
-// lives in the Heap of one rendering, or of the template for its constants. What can be done with values is in
-// operators.h, attributes.h and filters.h.
+// The values of a template, which behave like Python's. A value is small and copied; what it points to lives in the
+// Heap of one rendering, or for constants in the template's Heap. operators.h, attributes.h and filters.h define the
+// operations on values.
 #pragma once
 
 #include <cstdint>
@@ -17,9 +17,15 @@
 namespace kvasir::jinja {
 
 class Render;
-struct Value;
+struct TextCell;
+struct UndefinedCell;
+struct ListCell;
+struct DictCell;
+struct Object;
+struct Arguments;
+struct Iterator;
 
-/// What a Heap owns.
+/// Base of all objects that a Heap owns.
 struct Cell {
   Cell() = default;
   Cell(const Cell&) = delete;
@@ -27,46 +33,12 @@ struct Cell {
   virtual ~Cell() = default;
 };
 
-struct TextCell : Cell {
-  explicit TextCell(Text t) : text(std::move(t)) {}
-  const Text text;
-};
-
-/// Why something is undefined, in Jinja's words.
-struct UndefinedCell : Cell {
-  explicit UndefinedCell(std::string text) : why(std::move(text)) {}
-  const std::string why;
-};
-
-/// A list's items change by pop() and clear() alone, which Jinja's sandbox allows.
-struct ListCell : Cell {
-  mutable std::vector<Value> items;
-};
-
-/// Pairs in the order in which they came.
-struct DictCell : Cell {
-  std::vector<std::pair<Value, Value>> items;
-};
-
-/// Whatever else a name can stand for: functions, macros, `loop`, namespaces, generators.
-struct Object : Cell {
-  virtual const char* type_name() const = 0;
-  virtual std::string shown() const { return std::string("<") + type_name() + ">"; }
-  /// Null where it has none of that name.
-  virtual Result<std::optional<Value>> attribute(Render& render, TextView name);
-  virtual bool can_be_called() const { return false; }
-  virtual Result<Value> call(Render& render, struct Arguments arguments);
-  /// Its items one after the other; null where it has none.
-  virtual struct Iterator* iterate(Render& render);
-  virtual std::optional<int64_t> length() const { return {}; }
-};
-
 enum class Kind : uint8_t { missing, undefined, none, boolean, integer, real, text, list, tuple, dict, object };
 
 struct Value {
-  Kind kind = Kind::missing;  ///< missing: no value at all, never seen by a template
-  bool is_safe = false;       ///< of a text: Python's Markup
-  bool is_group = false;      ///< of a tuple: groupby's, whose two items go by `grouper` and `list` too
+  Kind kind = Kind::missing;  ///< missing: no value; templates never see it
+  bool is_safe = false;       ///< for text: it is a Markup of Python
+  bool is_group = false;      ///< for a tuple: made by groupby, so its two items are also named `grouper` and `list`
   union {
     bool boolean;
     int64_t integer;
@@ -111,33 +83,71 @@ struct Value {
   bool is_undefined() const { return kind == Kind::undefined; }
   bool is_none() const { return kind == Kind::none; }
   bool is_text() const { return kind == Kind::text; }
-  /// Python's bool is an int.
+  /// As in Python, a bool is an int.
   bool is_int() const { return kind == Kind::integer || kind == Kind::boolean; }
   bool is_number() const { return is_int() || kind == Kind::real; }
   bool is_sequence() const { return kind == Kind::list || kind == Kind::tuple; }
 
-  /// Requires for each: the kind.
+  /// Each requires the matching kind.
   int64_t to_int() const { return kind == Kind::boolean ? static_cast<int64_t>(boolean) : integer; }
   double to_real() const { return kind == Kind::real ? real : static_cast<double>(to_int()); }
-  TextView text() const { return text_cell->text; }
-  const std::vector<Value>& items() const { return list_cell->items; }
-  const std::vector<std::pair<Value, Value>>& pairs() const { return dict_cell->items; }
+  TextView text() const;
+  const std::vector<Value>& items() const;
+  const std::vector<std::pair<Value, Value>>& pairs() const;
 };
 
-/// What a call is given.
+struct TextCell : Cell {
+  explicit TextCell(Text t) : text(std::move(t)) {}
+  const Text text;
+};
+
+/// An undefined value, with the reason in Jinja's words.
+struct UndefinedCell : Cell {
+  explicit UndefinedCell(std::string text) : why(std::move(text)) {}
+  const std::string why;
+};
+
+/// The items of a list or tuple. Only the list methods pop() and clear() change them, as Jinja's sandbox allows.
+struct ListCell : Cell {
+  mutable std::vector<Value> items;
+};
+
+/// The pairs of a dict, in insertion order.
+struct DictCell : Cell {
+  std::vector<std::pair<Value, Value>> items;
+};
+
+/// Base of all other values: functions, macros, `loop`, namespaces, generators.
+struct Object : Cell {
+  virtual const char* type_name() const = 0;
+  virtual std::string shown() const { return std::string("<") + type_name() + ">"; }
+  /// Returns the attribute of this name; null if there is none.
+  virtual Result<std::optional<Value>> attribute(Render& render, TextView name);
+  virtual bool can_be_called() const { return false; }
+  virtual Result<Value> call(Render& render, Arguments arguments);
+  /// Returns an iterator over the items; null if the object is not iterable.
+  virtual Iterator* iterate(Render& render);
+  virtual std::optional<int64_t> length() const { return {}; }
+};
+
+inline TextView Value::text() const { return text_cell->text; }
+inline const std::vector<Value>& Value::items() const { return list_cell->items; }
+inline const std::vector<std::pair<Value, Value>>& Value::pairs() const { return dict_cell->items; }
+
+/// The positional and named arguments of a call.
 struct Arguments {
   std::vector<Value> at;
   std::vector<std::pair<Text, Value>> named;
 };
 
-/// Items one after the other; used up once. Python's generators and iterators.
+/// An iterator or generator of Python: next() returns each item once, then null.
 struct Iterator : Object {
   const char* type_name() const override { return "generator"; }
   virtual Result<std::optional<Value>> next(Render& render) = 0;
   Iterator* iterate(Render&) override { return this; }
 };
 
-/// Owns what values point to, and counts the bytes.
+/// Owns what values point to, and counts its bytes.
 class Heap {
  public:
   static constexpr size_t kMostBytes = size_t{64} << 20;
@@ -156,7 +166,7 @@ class Heap {
     return at;
   }
 
-  /// False once values of so many bytes more would be too many.
+  /// Whether `bytes` more bytes of values stay within kMostBytes.
   bool has_room(size_t bytes = 0) const { return bytes <= kMostBytes && bytes_ <= kMostBytes - bytes; }
 
  private:
@@ -170,7 +180,7 @@ class Heap {
   size_t bytes_ = 0;
 };
 
-/// "str", "int", "NoneType": as Python's errors name them.
+/// The type's name in Python's errors: "str", "int", "NoneType".
 std::string type_name(const Value& value);
 
 }  // namespace kvasir::jinja

@@ -15,15 +15,15 @@ namespace {
 
 constexpr float kLargest = std::numeric_limits<float>::max();
 constexpr float kRemoved = -std::numeric_limits<float>::infinity();
-constexpr Candidate kAll{std::numeric_limits<float>::lowest(), std::numeric_limits<int>::max()};  // cuts nothing
-// Below it, one over a temperature is no number to sum with.
+constexpr Candidate kAll{std::numeric_limits<float>::lowest(), std::numeric_limits<int>::max()};  // keeps everything
+// Below this temperature, its reciprocal is too large for sums.
 constexpr double kLeastSummable = 1e-30;
 
 float as_float(double x) { return static_cast<float>(std::clamp<double>(x, -kLargest, kLargest)); }
 
 struct Extent {
   float largest;
-  bool finite;  ///< none is infinite or NaN: those are at both ends of the order
+  bool finite;  ///< no infinity and no NaN, which lie at both ends of the order
 };
 Extent extent_of(std::span<const float> row) {
   int32_t most = std::numeric_limits<int32_t>::min(), least = std::numeric_limits<int32_t>::max();
@@ -51,7 +51,7 @@ size_t count_of(std::span<const float> row, const Candidate& last) {
   return count;
 }
 
-// Where the sum of the weights, in order, first satisfies `reached`; the last one where it never does.
+// Index at which the sum of the weights, in order, first satisfies `reached`; the last index if it never does.
 template <class F>
 size_t first_reaching(std::span<const double> weights, F&& reached) {
   double sum = 0;
@@ -70,7 +70,7 @@ double sum_of(std::span<const double> weights) {
 
 }  // namespace
 
-// Whatever is not better than the k-th best so far is passed over: of equal logits the first ids came first.
+// Skips what is not better than the k-th best so far: of equal logits, the lower ids came first.
 std::vector<Candidate> best_of(std::span<const float> row, size_t k) {
   k = std::min(k, row.size());
   const size_t room = 2 * k + 64;
@@ -221,7 +221,7 @@ std::optional<Candidate> Candidates::reaching_of_row(double share) const {
   return WeightSums(row_, last_, best_logit(), temperature_).reaching(share);
 }
 
-// A long row of which few are left: they are gathered, by ascending id as in the row, and looked at alone.
+// For a long row with few candidates left: gathers them, by ascending id as in the row, and sums these alone.
 std::optional<Candidate> Candidates::reaching_of_few(double share) const {
   std::vector<float> logits;
   std::vector<int> ids;
@@ -238,7 +238,8 @@ std::optional<Candidate> Candidates::reaching_of_few(double share) const {
   return found;
 }
 
-// The first candidate at which a long row's weights sum up to this share; nothing where they have to be sorted.
+// The first candidate at which a long row's weights sum to this share; empty, and the candidates sorted, if the row is
+// short or the sum is too close to decide.
 std::optional<Candidate> Candidates::last_of_share(double share) {
   if (!listed_ && left_ > kShort && temperature_ >= kLeastSummable) {
     if (const auto found = left_ < row_.size() / 4 ? reaching_of_few(share) : reaching_of_row(share)) return found;
@@ -255,7 +256,7 @@ void Candidates::keep_share(double share) {
   cut_after(list_[first_reaching(w, [target](double sum) { return !(sum < target); })]);
 }
 
-// In a long row only weights near the bound are computed: the others are told by their logits.
+// In a long row, weights are computed only near the bound; logits decide about the others.
 void Candidates::keep_likely(double share) {
   if (share <= 0) return;
   const float best_one = best_logit();

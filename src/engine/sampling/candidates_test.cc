@@ -1,4 +1,4 @@
-// Long rows: the same ids as sorting all of it, whatever the row's shape, and where a sum is too close to be told.
+// Long rows: the same ids as sorting everything, whatever the row's shape, also when a sum is too close to decide.
 #include "engine/sampling/candidates.h"
 
 #include <gtest/gtest.h>
@@ -82,7 +82,7 @@ class Rows {
       case 1:  // many ties
         for (float& v : x) v = std::round(v / scale * pick({0.5f, 2.0f, 8.0f}));
         break;
-      case 2:  // zeros of both signs and little else
+      case 2:  // zeros of both signs, and a few others
         for (float& v : x) v = v > scale ? 0.5f : v > 0 ? 0.0f : -0.0f;
         break;
       case 3:  // the ends of the range
@@ -125,7 +125,7 @@ TEST(SlowCandidates, GiveTheIdsOfAFullSort) {
   expect_the_ids_of_full_sorts(30, 3, {152064});
 }
 
-// The kept candidates, and not only the token that one draw meets.
+// Compares the kept candidates, not only the one that a draw meets.
 TEST(Candidates, KeepWhatAFullSortKeeps) {
   Rows random(4);
   int full_sorts = 0;
@@ -146,21 +146,21 @@ TEST(Candidates, KeepWhatAFullSortKeeps) {
   EXPECT_LT(full_sorts, 60);
 }
 
-// ---- sums that are too close to a bound ---------------------------------------------------------------------------
+// ---- sums close to a bound -----------------------------------------------------------------------------------------
 
 TEST(Candidates, SortWhereASumMeetsItsBound) {
   std::vector<float> row(2048, 1.5f);
   Candidates candidates = *Candidates::of(row);
-  candidates.keep_share(0.5);  // met exactly by the 1024th
+  candidates.keep_share(0.5);  // reached exactly by the 1024th
   EXPECT_EQ(candidates.left(), 1024u);
   EXPECT_EQ(candidates.full_sorts(), 1);
   Candidates others = *Candidates::of(row);
-  others.keep_share(1000.5 / 2048);  // between two
+  others.keep_share(1000.5 / 2048);  // between two sums
   EXPECT_EQ(others.left(), 1001u);
   EXPECT_EQ(others.full_sorts(), 0);
 }
 
-// A share that lies a few roundings beside every sum in turn, so that only the order of the definition decides.
+// Shares a few roundings beside each sum in turn, so that only the order of summation decides.
 TEST(Candidates, SumsInOrderDecideWhereTheyAreClose) {
   Rows random(5);
   const std::vector<float> row = random.row(1100);
@@ -218,7 +218,7 @@ TEST(Candidates, WeightSumsAreWithinTheirBound) {
 
 // ---- single tokens ------------------------------------------------------------------------------------------------
 
-// The same edits on a row, on a row that a filter has cut, and on a list.
+// The same edits on a row, on a filtered row, and on a list.
 TEST(Candidates, EditsMeanTheSameInEveryState) {
   std::vector<float> row(3000);
   for (size_t i = 0; i < row.size(); ++i) row[i] = static_cast<float>((i * 7919) % 3000) * 0.001f;
@@ -272,7 +272,7 @@ TEST(Candidates, TheBestOfARow) {
   EXPECT_EQ(ids(3), (std::vector<int>{4, 1, 2}));
   EXPECT_EQ(ids(0), std::vector<int>{});
   EXPECT_EQ(ids(10), (std::vector<int>{4, 1, 2, 5, 0, 3}));
-  std::vector<float> rising(10000);  // every one is better than those before
+  std::vector<float> rising(10000);  // each is better than all before
   for (size_t i = 0; i < rising.size(); ++i) rising[i] = static_cast<float>(i / 2);
   const auto best = best_of(rising, 3);
   EXPECT_EQ(best[0].id, 9998);

@@ -1,5 +1,4 @@
-// The chain: which samplers there are, which run in which order, and the choice at its end. The samplers are in files
-// of their own.
+// The chain: which samplers exist, which run in which order, and the final choice. Each sampler has a file of its own.
 #include <algorithm>
 #include <cmath>
 

@@ -1,5 +1,5 @@
-// The chain and its older samplers: against a plain implementation in double with a generator of its own, and the rules
-// one by one. The other samplers are in samplers_test.cc, long rows in candidates_test.cc.
+// The chain and its older samplers, against a plain implementation in double with its own random generator, and rule by
+// rule. samplers_test.cc has the other samplers, candidates_test.cc long rows.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -72,7 +72,7 @@ int expected_token(std::vector<float> logits, const SamplingParams& p, const std
   double total = 0, sum = 0;
   for (int id : order) total += std::exp(logit(id) - logit(order[0]));
   std::vector<int> kept;
-  for (int id : order) {  // the fewest whose probabilities reach top_p
+  for (int id : order) {  // the fewest whose probabilities sum to top_p
     if (!kept.empty() && sum / total >= p.top_p) break;
     sum += std::exp(logit(id) - logit(order[0]));
     kept.push_back(id);
@@ -136,18 +136,18 @@ std::vector<float> logs(std::initializer_list<double> probabilities) {
   return out;
 }
 
-// Each case comes out otherwise when two of the filters change places.
+// The result of each case would differ if two of the filters swapped places.
 TEST(Sampler, FiltersApplyInTheirOrder) {
   SamplingParams p = kPlain;
   p.top_k = 2;
-  p.top_p = 0.65;  // of what top-k left, 0.4 is two thirds already
+  p.top_p = 0.65;  // of what top-k kept, 0.4 is two thirds already
   EXPECT_EQ(counts(logs({0.4, 0.2, 0.2, 0.2}), p, 300).size(), 1u);
   p = kPlain;
-  p.top_p = 0.55;  // before temperature, which would spread it over more
+  p.top_p = 0.55;  // before temperature, which would spread the probability
   p.temperature = 50;
   EXPECT_EQ(counts(logs({0.6, 0.3, 0.1}), p, 300).size(), 1u);
   p = kPlain;
-  p.min_p = 0.4;  // of the largest probability, before temperature
+  p.min_p = 0.4;  // of the largest probability before temperature
   p.temperature = 50;
   EXPECT_EQ(counts(logs({0.6, 0.3, 0.1}), p, 300).size(), 2u);
   p = kPlain;

@@ -1,7 +1,7 @@
-// DRY ("don't repeat yourself"): a token that would make a repeated sequence longer loses multiplier *
-// base^(length - allowed_length), where length is that of the longest end of the text that occurred before and was
-// followed by this token then. By p-e-w, github.com/oobabooga/text-generation-webui pull request 5677; llama.cpp pull
-// request 9702. Sequence breakers, texts that no sequence reaches across, are left out.
+// DRY ("don't repeat yourself"): lowers the logit of a token that would extend a repeated sequence by multiplier *
+// base^(length - allowed_length). length is that of the longest suffix of the text that also occurred earlier, followed
+// by this token. By p-e-w, github.com/oobabooga/text-generation-webui pull request 5677; llama.cpp pull request 9702.
+// Sequence breakers, texts that no repeated sequence crosses, are not implemented.
 #include <algorithm>
 #include <array>
 #include <limits>
@@ -47,7 +47,7 @@ constexpr std::array<SamplerParam, 4> kParams{{
      .needs = "dry_multiplier"},
 }};
 
-// For every i > 0: how many tokens from i on are those from 0 on. The Z-algorithm, in linear time.
+// For every i > 0: length of the common prefix of text and text[i..]. The Z-algorithm, in linear time.
 std::vector<size_t> common_starts(const std::vector<int>& text) {
   std::vector<size_t> z(text.size(), 0);
   size_t begin = 0, end = 0;
@@ -60,7 +60,7 @@ std::vector<size_t> common_starts(const std::vector<int>& text) {
   return z;
 }
 
-// For every token that followed an earlier copy of the text's end: the length of the longest such copy.
+// For every token that followed an earlier copy of a suffix of the text: the length of the longest such suffix.
 std::map<int, size_t> repeated_lengths(std::span<const int> text) {
   const std::vector<int> backwards(text.rbegin(), text.rend());
   const std::vector<size_t> z = common_starts(backwards);

@@ -1,4 +1,4 @@
-// Floats as integers in the same order, for comparisons that become vector code and for bisection over all floats.
+// Floats as integers with the same order, for comparisons that vectorise and for bisection over all floats.
 #pragma once
 
 #include <bit>
@@ -6,7 +6,7 @@
 
 namespace kvasir {
 
-/// Ascending as the floats do; -0 is below 0, NaN is at both ends beyond the infinities.
+/// Ascends with the floats. -0 is below 0; NaNs lie beyond the infinities at both ends.
 inline int32_t order_of(float x) {
   const int32_t bits = std::bit_cast<int32_t>(x);
   return bits ^ ((bits >> 31) & 0x7fffffff);

@@ -1,4 +1,4 @@
-// Logit bias: a number of its own added to the logits of chosen ids, as in OpenAI's API.
+// Logit bias: adds a given number to the logit of each chosen id, as in OpenAI's API.
 #include <fmt/format.h>
 
 #include "engine/sampling/sampler.h"

@@ -1,4 +1,4 @@
-// Log probabilities of the raw row, before any sampler.
+// Log probabilities of the raw logits, before any sampler.
 #include <cmath>
 
 #include <kvasir/sampling.h>

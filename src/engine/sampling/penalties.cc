@@ -1,6 +1,6 @@
 // Penalties for tokens that occurred before. The repetition penalty divides positive logits and multiplies negative
-// ones, once for each recent token (Keskar et al. 2019, arXiv:1909.05858). Presence and frequency are OpenAI's:
-// subtracted, and counted over generated tokens only.
+// ones, once for each distinct recent token (Keskar et al. 2019, arXiv:1909.05858). Presence and frequency penalties
+// are OpenAI's: subtracted, and counted over generated tokens only.
 #include <algorithm>
 #include <array>
 
@@ -18,8 +18,8 @@ constexpr std::array<SamplerParam, 4> kParams{{
      .greatest = 100,
      .field = &SamplingParams::repeat_penalty},
     {.name = "repeat_last_n",
-     .summary = "how many recent tokens that is; -1: all. 64 with SamplingParams::repeat_penalty, all with the model's "
-                "own penalty",
+     .summary = "number of recent tokens to penalise; -1: all. 64 with SamplingParams::repeat_penalty, all with the "
+                "model's own penalty",
      .whole = true,
      .preset = 64,
      .least = -1,

@@ -1,5 +1,5 @@
-// Each sampler against its definition, written a second time and slowly: penalties, DRY, typical, XTC, bias,
-// constraint; and log probabilities. The older samplers are in chain_test.cc.
+// Each sampler against a second, slow implementation of its definition: penalties, DRY, typical, XTC, bias, constraint;
+// and log probabilities. chain_test.cc has the older samplers.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -74,7 +74,7 @@ void penalise(Tokens& all, const SamplingParams& p, std::vector<int> recent, siz
   }
 }
 
-// The length of the longest end of the text that some earlier place has too, followed there by `id`.
+// Length of the longest suffix of the text that also occurs earlier, followed there by `id`.
 int repeated_length(const std::vector<int>& text, int id) {
   int longest = 0;
   const int n = static_cast<int>(text.size());
@@ -138,7 +138,7 @@ class Cases {
     for (float& v : x) v = normal(random_);
     return x;
   }
-  // Few different tokens, so that much is repeated; one is outside the vocabulary.
+  // Few distinct tokens, so that many repeat; one is outside the vocabulary.
   std::vector<int> text() {
     std::vector<int> ids(random_() % 40);
     const auto most = static_cast<uint32_t>(pick({2, 3, 8}));
@@ -237,7 +237,7 @@ TEST(Samplers, XtcIsWhatItIsDefinedToBe) {
   EXPECT_GT(changed, 300);
   SamplingParams p = plain::off();
   p.xtc_probability = 1;
-  p.xtc_threshold = 0.6;  // two cannot have it
+  p.xtc_threshold = 0.6;  // two tokens cannot both reach it
   EXPECT_EQ(*sample(std::vector<float>{9, 0}, p), 0);
 }
 
@@ -302,10 +302,10 @@ TEST(Samplers, OnlyWhatTheConstraintAllows) {
   EXPECT_FALSE(some.done());
 
   SamplingParams p;
-  p.samplers = {"top_k"};  // the constraint is not to be left out
+  p.samplers = {"top_k"};  // the constraint still runs
   p.top_k = 1;
   EXPECT_EQ(*sample(row, p, {.constraint = &some}), 149);
-  p.samplers = {"top_k", "constraint"};  // after top-k, which kept another one
+  p.samplers = {"top_k", "constraint"};  // after top-k, which kept a forbidden token
   const auto none = sample(row, p, {.constraint = &some});
   ASSERT_FALSE(none);
   EXPECT_EQ(none.error().kind, Error::bad_argument);
@@ -365,7 +365,7 @@ TEST(Samplers, UnknownNamesAreRefused) {
   p = {};
   p.more = {{"nosuch", 1}};
   EXPECT_EQ(check_sampling(p).error().where, "SamplingParams::more");
-  p.more = {{"top_k", 1}};  // which has a field
+  p.more = {{"top_k", 1}};  // top_k has a field of its own
   EXPECT_FALSE(check_sampling(p));
   p = {};
   p.logit_bias = {{-1, 2}};

@@ -1,4 +1,4 @@
-// Temperature: divides the distances between logits. It removes nothing; what runs after it sees its weights.
+// Temperature: divides the differences between logits. Removes nothing; samplers that run after it see its weights.
 #include <array>
 
 #include "engine/sampling/sampler.h"

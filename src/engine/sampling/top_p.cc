@@ -1,5 +1,5 @@
-// Top-p, or nucleus sampling: keeps the fewest tokens that have this probability together (Holtzman et al. 2020,
-// arXiv:1904.09751).
+// Top-p, or nucleus sampling: keeps the fewest most likely tokens whose probabilities sum to top_p (Holtzman et al.
+// 2020, arXiv:1904.09751).
 #include <array>
 
 #include "engine/sampling/sampler.h"

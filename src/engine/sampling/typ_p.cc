@@ -1,5 +1,6 @@
-// Locally typical sampling: keeps the tokens whose information is nearest the entropy, up to a sum of probabilities
-// (Meister et al. 2022, arXiv:2202.00666). It needs all candidates in order: slow without top-k before it.
+// Locally typical sampling: keeps the tokens whose information is nearest the entropy, until their probabilities sum to
+// typical_p (Meister et al. 2022, arXiv:2202.00666). It needs all candidates in order, which is slow without top-k
+// before it.
 #include <algorithm>
 #include <array>
 #include <cmath>

@@ -1,4 +1,4 @@
-// Sums of weights by intervals of the logit.
+// Summing weights by intervals of the logit.
 #include "engine/sampling/weight_sums.h"
 
 #include <algorithm>
@@ -16,7 +16,7 @@
 namespace kvasir {
 namespace {
 
-// Intervals 1/128 wide around multiples of that, down to -50; the last one stands for what is not summed.
+// Intervals 1/128 wide around multiples of 1/128, down to -50; the last one collects what is not summed.
 constexpr double kIntervalsPerUnit = 128, kSpan = 50;
 constexpr int kIntervals = static_cast<int>(kIntervalsPerUnit * kSpan);
 constexpr size_t kBlock = 64;
@@ -31,7 +31,7 @@ const std::array<double, kIntervals>& middles() {
   return table;
 }
 
-// The arguments of the weigh_logits kernel but for the logits.
+// The arguments of the weigh_logits kernel, except the logits.
 WeighArgs args_for(double best, double scale) {
   WeighArgs args;
   args.best = best;
@@ -49,7 +49,7 @@ const Kernels& kernels() {
   return chosen;
 }
 
-// The interval of one logit, in the lowest bits, and the weight over that of the interval's middle.
+// The interval of one logit, in the lowest bits of `rounded`, and its weight divided by that of the interval's middle.
 struct Place {
   double rounded, weight;
 };
@@ -112,7 +112,7 @@ double WeightSums::weight_of(float logit) const {
   return place.weight * middles()[interval_at(place.rounded)];
 }
 
-// Intervals grow as logits fall, so that bisection over all floats finds where one ends.
+// Interval numbers rise as logits fall, so bisection over all floats finds where an interval ends.
 float WeightSums::least_logit_of(int interval) const {
   int64_t in = order_of(static_cast<float>(best_)), out = order_of(-std::numeric_limits<float>::infinity());
   while (in - out > 1) {

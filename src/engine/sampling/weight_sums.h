@@ -1,5 +1,6 @@
-// Sums of weights over a long row without sorting it: the row is summed by narrow intervals of the logit, and only the
-// interval that a question is about is looked at closely. Answers are those of sums in order, or none.
+// Sums of weights over a long row without sorting it: weights are summed by narrow intervals of the logit, and only the
+// interval in question is examined token by token. An answer equals that of summing in order; if rounding could change
+// it, there is none.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +15,8 @@
 
 namespace kvasir {
 
-/// The part of a row that is not worse than `last`: fn(first id, logits, least logit) for its one or two stretches.
+/// Visits the part of a row that is not worse than `last`, in two stretches: calls fn(first id, logits, least logit),
+/// where logits below the least do not count.
 template <class F>
 void for_each_stretch(std::span<const float> row, const Candidate& last, F&& fn) {
   const size_t split = last.id < 0 ? 0 : std::min(row.size(), static_cast<size_t>(last.id) + 1);
@@ -22,7 +24,7 @@ void for_each_stretch(std::span<const float> row, const Candidate& last, F&& fn)
   fn(split, row.subspan(split), std::nextafter(last.logit, std::numeric_limits<float>::infinity()));
 }
 
-/// fn(i) for every i, ascending, with low <= part[i] <= high; fn may lower `high`. Blocks without any are passed over.
+/// Calls fn(i) for every i, ascending, with low <= part[i] <= high; fn may lower `high`. Skips blocks without any.
 template <class F>
 void for_each_between(std::span<const float> part, float low, const float& high, F&& fn) {
   constexpr size_t kBlock = 32;
@@ -51,8 +53,8 @@ class WeightSums {
   /// Requires: `best` is the largest logit, temperature > 0.
   WeightSums(std::span<const float> row, const Candidate& last, float best, double temperature);
 
-  /// The first candidate, in order, with which the sum reaches this share of the whole; nothing where the sum comes too
-  /// close to it to be told from here.
+  /// The first candidate, in order, at which the running sum reaches this share of the total; empty if a sum is too
+  /// close to the share to decide without sorting.
   std::optional<Candidate> reaching(double share) const;
 
  private:
@@ -65,7 +67,7 @@ class WeightSums {
   std::span<const float> row_;
   Candidate last_;
   double best_, scale_;
-  std::vector<double> sums_;  // of each interval
+  std::vector<double> sums_;  // by interval
   double total_ = 0, bound_ = 0;
 };
 

@@ -1,6 +1,6 @@
-// XTC ("exclude top choices"): now and then removes all tokens of at least the threshold's probability but the least
+// XTC ("exclude top choices"): at random, removes all tokens of at least the threshold's probability, except the least
 // likely of them. By p-e-w, github.com/oobabooga/text-generation-webui pull request 6335; llama.cpp pull request 9742.
-// It has random numbers of its own, so that the draw of the token stays what it is without XTC.
+// It uses random numbers of its own, so that the draw of the token uses the same number as without XTC.
 #include <array>
 
 #include "engine/sampling/sampler.h"
@@ -17,7 +17,7 @@ constexpr std::array<SamplerParam, 2> kParams{{
      .greatest = 1,
      .field = &SamplingParams::xtc_probability},
     {.name = "xtc_threshold",
-     .summary = "XTC removes tokens of at least this probability, but for the least likely of them; above 0.5: none",
+     .summary = "XTC removes tokens of at least this probability, except the least likely of them; above 0.5: none",
      .whole = false,
      .preset = 0.1,
      .least = 0,

@@ -1,5 +1,5 @@
-// Where the blocks of 16 rows are that a kernel of integer weights works on at once. No arithmetic here.
-// The including file defines KVASIR_SIMD_NS.
+// The addresses of the 16 rows of blocks that a kernel of integer weights works on together. No arithmetic here. The
+// including file defines KVASIR_SIMD_NS.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// 32 bytes of one row of integer weights in a 256-bit register, for AVX2 and AVX-512: what unpacks a stored part.
-// The including file defines KVASIR_SIMD_NS.
+// 32 bytes of one row of integer weights in a 256-bit register, for AVX2 and AVX-512, and the operations that unpack a
+// stored part. The including file defines KVASIR_SIMD_NS.
 #pragma once
 
 #include <immintrin.h>
@@ -20,30 +20,30 @@ KVASIR_SIMD_FN B32 operator|(B32 a, B32 b) { return {_mm256_or_si256(a.v, b.v)};
 KVASIR_SIMD_FN B32 operator&(B32 a, B32 b) { return {_mm256_and_si256(a.v, b.v)}; }
 KVASIR_SIMD_FN B32 set1_b(int byte) { return {_mm256_set1_epi8(static_cast<char>(byte))}; }
 
-/// The low, the high four bits of every byte.
+/// low4: the low four bits of every byte; high4: the high four.
 KVASIR_SIMD_FN B32 low4(B32 x) { return x & set1_b(15); }
 KVASIR_SIMD_FN B32 high4(B32 x) { return low4({_mm256_srli_epi16(x.v, 4)}); }
-/// 16 bytes: their low four bits, then their high four.
+/// Reads 16 bytes; returns their low four bits, then their high four.
 KVASIR_SIMD_FN B32 load_nibbles(const void* p) {
   const __m128i packed = _mm_loadu_si128(static_cast<const __m128i*>(p));
   return low4({_mm256_set_m128i(_mm_srli_epi16(packed, 4), packed)});
 }
-/// Of a table of 16 bytes those that `index` names, each below 16.
+/// Looks up each index (below 16) in a table of 16 bytes.
 KVASIR_SIMD_FN B32 look_up(const void* table, B32 index) {
   const __m128i bytes = _mm_loadu_si128(static_cast<const __m128i*>(table));
   return {_mm256_shuffle_epi8(_mm256_broadcastsi128_si256(bytes), index.v)};
 }
-/// Bits 2i and 2i + 1 of every byte, as multiples of 16.
+/// Bits 2i and 2i + 1 of every byte, times 16.
 KVASIR_SIMD_FN B32 two_bits_at4(B32 x, int i) {
   const B32 pair = B32{_mm256_srl_epi16(x.v, _mm_cvtsi32_si128(2 * i))} & set1_b(3);
   return {_mm256_slli_epi16(pair.v, 4)};
 }
-/// Bit i of every byte: 16 where it is set.
+/// 16 in every byte whose bit i is set, else 0.
 KVASIR_SIMD_FN B32 one_bit_at4(B32 x, int i) {
   const B32 bit = B32{_mm256_srl_epi16(x.v, _mm_cvtsi32_si128(i))} & set1_b(1);
   return {_mm256_slli_epi16(bit.v, 4)};
 }
-/// Byte j is 16 where bit j is set.
+/// Byte j is 16 if bit j is set, else 0.
 KVASIR_SIMD_FN B32 spread_at4(uint32_t bits) {
   const __m256i byte_of =
       _mm256_setr_epi64x(0x0000000000000000, 0x0101010101010101, 0x0202020202020202, 0x0303030303030303);
@@ -51,8 +51,8 @@ KVASIR_SIMD_FN B32 spread_at4(uint32_t bits) {
   const __m256i bytes = _mm256_shuffle_epi8(_mm256_set1_epi32(static_cast<int32_t>(bits)), byte_of);
   return B32{_mm256_cmpeq_epi8(_mm256_and_si256(bytes, bit_of), bit_of)} & set1_b(16);
 }
-// The two bytes at `at` of rows from..from+7. One by one into a register: a load of what was just stored in pieces
-// waits.
+// The two bytes at `at` of rows from..from+7. Inserted one by one: a vector load right after several smaller stores
+// would stall.
 KVASIR_SIMD_FN __m128i eight_halves(const Blocks& blocks, int from, int at) {
   const auto half = [&](int r) {
     uint16_t h;
@@ -69,7 +69,7 @@ KVASIR_SIMD_FN __m128i eight_halves(const Blocks& blocks, int from, int at) {
   return _mm_insert_epi16(x, half(7), 7);
 }
 
-/// Signed bytes plus 128, as unsigned ones.
+/// Adds 128 to signed bytes, so that they are unsigned.
 KVASIR_SIMD_FN B32 plus128(B32 x) { return {_mm256_xor_si256(x.v, set1_b(128).v)}; }
 
 }  // namespace KVASIR_SIMD_NS

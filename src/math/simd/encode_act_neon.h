@@ -1,4 +1,4 @@
-// The parts of encode_act (kernels_integer_simd.h) in NEON.
+// The target-specific parts of encode_act (kernels_integer_simd.h) for NEON.
 #pragma once
 
 #include <arm_neon.h>
@@ -12,7 +12,7 @@ namespace {
 
 using kvasir::ActBlock;
 
-// 16 values in steps of d, rounded to nearest even and clamped to +-127.
+// x / d of 16 values, rounded to nearest even and clamped to +-127.
 inline int8x16_t steps16(const float* x, float d) {
   int16x4_t q[4];
   KVASIR_UNROLL
@@ -22,7 +22,7 @@ inline int8x16_t steps16(const float* x, float d) {
   return vmaxq_s8(bytes, vdupq_n_s8(-127));
 }
 
-// Of 32 values, as bits.
+// The largest magnitude of 32 values, as bits.
 inline uint32_t largest_magnitude(const float* x) {
   uint32x4_t most = vdupq_n_u32(0);
   KVASIR_UNROLL
@@ -31,7 +31,7 @@ inline uint32_t largest_magnitude(const float* x) {
   return vmaxvq_u32(most);
 }
 
-// q and its sums, from x and d.
+// Computes q and its sums from x and d.
 inline void round_act(const float* x, ActBlock* out) {
   const int8x16_t first = steps16(x, out->d), last = steps16(x + 16, out->d);
   vst1q_s8(out->q, first);

@@ -1,4 +1,4 @@
-// The parts of encode_act (kernels_integer_simd.h) in AVX2, which both x86 tables have.
+// The target-specific parts of encode_act (kernels_integer_simd.h) in AVX2, which both x86 tables have.
 #pragma once
 
 #include <immintrin.h>
@@ -18,7 +18,7 @@ inline int32_t sum_of_bytes(__m128i x) {
   return _mm_cvtsi128_si32(_mm_add_epi32(two, _mm_shuffle_epi32(two, 0xb1)));
 }
 
-// Of 32 values, as bits.
+// The largest magnitude of 32 values, as bits.
 inline uint32_t largest_magnitude(const float* x) {
   const __m256i magnitude = _mm256_set1_epi32(0x7fffffff);
   __m256i most = _mm256_setzero_si256();
@@ -31,7 +31,7 @@ inline uint32_t largest_magnitude(const float* x) {
   return static_cast<uint32_t>(_mm_cvtsi128_si32(m));
 }
 
-// q and its sums, from x and d.
+// Computes q and its sums from x and d.
 inline void round_act(const float* x, ActBlock* out) {
   __m256i q[4];
   KVASIR_UNROLL

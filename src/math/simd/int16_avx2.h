@@ -1,4 +1,4 @@
-// 16 int32 lanes in two registers, and sums of products of bytes (AVX2, with AVX-VNNI or without). Same API as
+// 16 int32 lanes in two registers, and sums of byte products (AVX2, with or without AVX-VNNI). Same API as
 // int16_avx512.h.
 #pragma once
 
@@ -35,22 +35,22 @@ KVASIR_SIMD_FN I16 shift_right(I16 x, int n) { return {_mm256_srli_epi32(x.lo, n
 KVASIR_SIMD_FN I16 shift_right_signed(I16 x, int n) { return {_mm256_srai_epi32(x.lo, n), _mm256_srai_epi32(x.hi, n)}; }
 KVASIR_SIMD_FN V16 to_float(I16 x) { return {_mm256_cvtepi32_ps(x.lo), _mm256_cvtepi32_ps(x.hi)}; }
 
-/// The f16 at `at` bytes into each of 16 rows.
+/// The f16 at byte `at` of each of 16 rows.
 KVASIR_SIMD_FN V16 halves(const Blocks& blocks, int at) {
   return {_mm256_cvtph_ps(eight_halves(blocks, 0, at)), _mm256_cvtph_ps(eight_halves(blocks, 8, at))};
 }
 
 #ifdef __AVXVNNI__
-// Weights are unsigned here: signed ones get 128 added, which the caller takes off again.
+// Weights are unsigned here: 128 is added to signed ones, and the caller subtracts its share again.
 static constexpr bool kSignedWeights = false;
 template <bool kSigned>
 KVASIR_SIMD_FN __m256i add_quads(__m256i acc, __m256i w, __m256i x) {
   return _mm256_dpbusd_avx_epi32(acc, w, x);
 }
 #else
-// Signed weights stay signed: with 128 added, two products would overflow the 16 bits that they are summed in.
+// Signed weights stay signed: with 128 added, a sum of two products would overflow 16 bits.
 static constexpr bool kSignedWeights = true;
-// 8 sums of 4 products each, added to acc. |w| <= 128 and |x| <= 127, so two products fit 16 bits.
+// Adds 8 sums of 4 products each to acc. |w| <= 128 and |x| <= 127, so two products fit 16 bits.
 template <bool kSigned>
 KVASIR_SIMD_FN __m256i add_quads(__m256i acc, __m256i w, __m256i x) {
   const __m256i pairs =
@@ -67,7 +67,7 @@ KVASIR_SIMD_FN B64 load_b64(const uint8_t* p) {
   return {_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)),
           _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p + 32))};
 }
-/// acc[r] += the 4 products of row r's bytes with x[0..3].
+/// Adds to acc[r] the 4 products of row r's bytes with x[0..3].
 template <bool kSigned>
 KVASIR_SIMD_FN I16 dot4(I16 acc, B64 w, const int8_t* x) {
   int32_t four;
@@ -76,7 +76,7 @@ KVASIR_SIMD_FN I16 dot4(I16 acc, B64 w, const int8_t* x) {
   return {add_quads<kSigned>(acc.lo, w.lo, xx), add_quads<kSigned>(acc.hi, w.hi, xx)};
 }
 
-// Columns of four rows' words: t[g] holds word g of the four in its lower half, word g + 4 in its upper.
+// Transposes the words of four rows: t[g] has word g of the four in its lower half, word g + 4 in its upper half.
 KVASIR_SIMD_FN void four_rows(const B32* w, __m256i* t) {
   const __m256i lo0 = _mm256_unpacklo_epi32(w[0].v, w[1].v), hi0 = _mm256_unpackhi_epi32(w[0].v, w[1].v),
                 lo1 = _mm256_unpacklo_epi32(w[2].v, w[3].v), hi1 = _mm256_unpackhi_epi32(w[2].v, w[3].v);
@@ -85,7 +85,7 @@ KVASIR_SIMD_FN void four_rows(const B32* w, __m256i* t) {
   t[2] = _mm256_unpacklo_epi64(hi0, hi1);
   t[3] = _mm256_unpackhi_epi64(hi0, hi1);
 }
-/// Bytes 4g..4g+3 of row r to out[64 g + 4 r].
+/// Writes bytes 4g..4g+3 of row r to out[64 g + 4 r].
 KVASIR_SIMD_FN void interleave(const B32* w, uint8_t* out) {
   for (int half = 0; half < 2; ++half) {
     __m256i first[4], last[4];
@@ -106,8 +106,8 @@ KVASIR_SIMD_FN void interleave(const B32* w, uint8_t* out) {
 #else
 namespace KVASIR_SIMD_NS {
 
-/// Sums of products of weights of kBits bits with kFit<kBits> times four activations, before they are words: half
-/// words, in which products of |x| <= 127 fit two by two, more of them where weights are small.
+/// Running sums of products of weights of kBits bits with up to 4 * kFit<kBits> activations, in 16 bits until they are
+/// widened to words. Two products of |x| <= 127 fit 16 bits; with smaller weights, more do.
 template <int kBits>
 struct Sums {
   __m256i lo, hi;

@@ -1,5 +1,4 @@
-// 16 int32 lanes in one register, and sums of products of bytes (AVX-512, with VNNI or without). Same API as
-// int16_avx2.h.
+// 16 int32 lanes in one register, and sums of byte products (AVX-512, with or without VNNI). Same API as int16_avx2.h.
 #pragma once
 
 #include <immintrin.h>
@@ -35,22 +34,22 @@ KVASIR_SIMD_FN I16 shift_right_signed(I16 x, int n) {
 }
 KVASIR_SIMD_FN V16 to_float(I16 x) { return {_mm512_maskz_cvtepi32_ps(kAllLanes, x.v)}; }
 
-/// The f16 at `at` bytes into each of 16 rows.
+/// The f16 at byte `at` of each of 16 rows.
 KVASIR_SIMD_FN V16 halves(const Blocks& blocks, int at) {
   return widen_f16(_mm256_set_m128i(eight_halves(blocks, 8, at), eight_halves(blocks, 0, at)));
 }
 
 #ifdef __AVX512VNNI__
-// Weights are unsigned here: signed ones get 128 added, which the caller takes off again.
+// Weights are unsigned here: 128 is added to signed ones, and the caller subtracts its share again.
 static constexpr bool kSignedWeights = false;
 template <bool kSigned>
 KVASIR_SIMD_FN __m512i add_quads(__m512i acc, __m512i w, __m512i x) {
   return _mm512_dpbusd_epi32(acc, w, x);
 }
 #else
-// Signed weights stay signed: with 128 added, two products would overflow the 16 bits that they are summed in.
+// Signed weights stay signed: with 128 added, a sum of two products would overflow 16 bits.
 static constexpr bool kSignedWeights = true;
-// 16 sums of 4 products each, added to acc. |w| <= 128 and |x| <= 127, so two products fit 16 bits.
+// Adds 16 sums of 4 products each to acc. |w| <= 128 and |x| <= 127, so two products fit 16 bits.
 template <bool kSigned>
 KVASIR_SIMD_FN __m512i add_quads(__m512i acc, __m512i w, __m512i x) {
   const __m512i pairs =
@@ -66,7 +65,7 @@ struct B64 {
   __m512i v;
 };
 KVASIR_SIMD_FN B64 load_b64(const uint8_t* p) { return {_mm512_loadu_si512(p)}; }
-/// acc[r] += the 4 products of row r's bytes with x[0..3].
+/// Adds to acc[r] the 4 products of row r's bytes with x[0..3].
 template <bool kSigned>
 KVASIR_SIMD_FN I16 dot4(I16 acc, B64 w, const int8_t* x) {
   int32_t four;
@@ -78,9 +77,9 @@ KVASIR_SIMD_FN __m512i two_rows(B32 a, B32 b) {
   return _mm512_maskz_inserti64x4(0xff, _mm512_castsi256_si512(a.v), b.v, 1);
 }
 
-/// Bytes 4g..4g+3 of row r to out[64 g + 4 r].
+/// Writes bytes 4g..4g+3 of row r to out[64 g + 4 r].
 KVASIR_SIMD_FN void interleave(const B32* w, uint8_t* out) {
-  __m512i t[2][4];  // [rows 0-7 or 8-15][g]: lanes g of the first four rows, g + 4 of these, then of the other four
+  __m512i t[2][4];  // [rows 0-7 or 8-15][g]: words g and g + 4 of the first four rows, then of the other four
   for (int half = 0; half < 2; ++half) {
     __m512i a[4];
     for (int i = 0; i < 4; ++i) a[i] = two_rows(w[8 * half + i], w[8 * half + i + 4]);
@@ -106,8 +105,8 @@ KVASIR_SIMD_FN void interleave(const B32* w, uint8_t* out) {
 #else
 namespace KVASIR_SIMD_NS {
 
-/// Sums of products of weights of kBits bits with kFit<kBits> times four activations, before they are words: half
-/// words, in which products of |x| <= 127 fit two by two, more of them where weights are small.
+/// Running sums of products of weights of kBits bits with up to 4 * kFit<kBits> activations, in 16 bits until they are
+/// widened to words. Two products of |x| <= 127 fit 16 bits; with smaller weights, more do.
 template <int kBits>
 struct Sums {
   __m512i v;

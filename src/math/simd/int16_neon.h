@@ -1,4 +1,4 @@
-// 16 int32 lanes in four registers, and sums of products of bytes (Armv8-A, with its dot-product extension or without).
+// 16 int32 lanes in four registers, and sums of byte products (Armv8-A, with or without its dot-product extension).
 // Same API as int16_avx2.h.
 #pragma once
 
@@ -17,7 +17,7 @@ struct I16 {
   int32x4_t q0, q1, q2, q3;
 };
 
-// f of each register, or of each pair of registers.
+// Applies f to each register, or to each pair of registers.
 template <class F>
 KVASIR_SIMD_FN I16 map_i(I16 x, F f) {
   return {f(x.q0), f(x.q1), f(x.q2), f(x.q3)};
@@ -69,7 +69,7 @@ KVASIR_SIMD_FN V16 to_float(I16 x) {
   return {vcvtq_f32_s32(x.q0), vcvtq_f32_s32(x.q1), vcvtq_f32_s32(x.q2), vcvtq_f32_s32(x.q3)};
 }
 
-// Signed weights stay signed, and the others are below 128: one signed product does for both.
+// Signed weights stay signed, and unsigned ones are below 128: one signed product serves both.
 static constexpr bool kSignedWeights = true;
 
 /// 64 bytes: 4 of each of 16 rows.
@@ -87,7 +87,7 @@ KVASIR_SIMD_FN int32x4_t dot4_quarter(int32x4_t acc, int8x16_t w, int8x8_t x) {
   return vpadalq_s16(acc, vpaddq_s16(vmull_s8(vget_low_s8(w), x), vmull_s8(vget_high_s8(w), x)));
 #endif
 }
-/// acc[r] += the 4 products of row r's bytes with x[0..3]. |w| <= 128 and |x| <= 127, so two products fit 16 bits.
+/// Adds to acc[r] the 4 products of row r's bytes with x[0..3]. |w| <= 128 and |x| <= 127, so two products fit 16 bits.
 template <bool kSigned>
 KVASIR_SIMD_FN I16 dot4(I16 acc, B64 w, const int8_t* x) {
   int32_t four;
@@ -97,7 +97,7 @@ KVASIR_SIMD_FN I16 dot4(I16 acc, B64 w, const int8_t* x) {
           dot4_quarter(acc.q3, w.q3, xx)};
 }
 
-// The 4 x 4 words of four rows, transposed: word g of all four to out[64 g].
+// Transposes the 4 x 4 words of four rows: word g of all four goes to out[64 g].
 KVASIR_SIMD_FN void store_columns(uint8x16_t a, uint8x16_t b, uint8x16_t c, uint8x16_t d, uint8_t* out) {
   const uint32x4_t wa = vreinterpretq_u32_u8(a), wb = vreinterpretq_u32_u8(b), wc = vreinterpretq_u32_u8(c),
                    wd = vreinterpretq_u32_u8(d);
@@ -108,7 +108,7 @@ KVASIR_SIMD_FN void store_columns(uint8x16_t a, uint8x16_t b, uint8x16_t c, uint
   vst1q_u8(out + 128, vreinterpretq_u8_u64(vtrn2q_u64(ab02, cd02)));
   vst1q_u8(out + 192, vreinterpretq_u8_u64(vtrn2q_u64(ab13, cd13)));
 }
-/// Bytes 4g..4g+3 of row r to out[64 g + 4 r].
+/// Writes bytes 4g..4g+3 of row r to out[64 g + 4 r].
 KVASIR_SIMD_FN void interleave(const B32* w, uint8_t* out) {
   for (int r = 0; r < 16; r += 4) {
     store_columns(w[r].lo, w[r + 1].lo, w[r + 2].lo, w[r + 3].lo, out + 4 * r);
@@ -116,7 +116,7 @@ KVASIR_SIMD_FN void interleave(const B32* w, uint8_t* out) {
   }
 }
 
-/// The f16 at `at` bytes into each of 16 rows.
+/// The f16 at byte `at` of each of 16 rows.
 KVASIR_SIMD_FN V16 halves(const Blocks& blocks, int at) {
   uint16_t h[16];
   for (int r = 0; r < 16; ++r) __builtin_memcpy(h + r, blocks.row(r) + at, sizeof *h);

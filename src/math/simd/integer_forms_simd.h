@@ -1,6 +1,6 @@
-// How stored blocks of integer weights become bytes and scales, one struct a type. A granule is four blocks of 32
-// weights, or one block of 256, of kRows rows; its parts are 32 weights each. A piece is the 16 first or the 16 last
-// weights of a part. No products here (kernels_few_simd.h).
+// How stored blocks of integer weights become bytes and scales; one struct per type. A granule is kRows rows of four
+// blocks of 32 weights, or of one block of 256. Its parts are 32 weights each; a piece is the first or the last 16
+// weights of a part. kernels_few_simd.h computes the products.
 // Source of the stored layouts: ggml-org/ggml, ggml-common.h.
 #pragma once
 
@@ -14,22 +14,22 @@ namespace KVASIR_SIMD_NS {
 namespace {
 
 // Each form has
-//   kBytes of a row's granule, its kParts;
-//   kBits of a weight, kMid that stored weights are too large by; weights of 8 bits are signed;
+//   kBytes: bytes of a row's granule; kParts: its parts;
+//   kBits: bits of a weight (weights of 8 bits are signed); kMid: subtracted from each stored weight;
 //   kOffsets: a weight is scale * w + offset;
-//   kFactors: each piece has an integer factor, and a register's pieces lie row by row;
-//   kSteps, each of which unpacks kRegisters of a pair of rows, from which kSums registers of sums result;
-//   piece(part, half): where it is among the granule's, counted through steps and registers;
-//   position(part): where its sum is, counted likewise;
-//   unpack<step>(a, b, n, w): a step's registers of rows r and r + 4 at a and b; n blocks are there;
-//   scales(rows, n, out): at the parts' positions.
+//   kFactors: each piece has an integer factor, and a register's pieces are stored row by row;
+//   kSteps: each step unpacks kRegisters registers of a pair of rows, which give kSums registers of sums;
+//   piece(part, half): index of the piece among the granule's, counted through steps and registers;
+//   position(part): index of its sum, counted the same way;
+//   unpack<step>(a, b, n, w): writes a step's registers of the rows r and r + 4 at a and b, of which n blocks exist;
+//   scales(rows, n, out): writes scales and offsets at the parts' positions.
 
 template <class Form>
-constexpr bool kOfBlocks = Form::kParts == 4;  // a granule of up to four blocks, not of one
+constexpr bool kOfBlocks = Form::kParts == 4;  // a granule is up to four blocks, not one
 template <class Form>
-constexpr int kPositions = Form::kParts / kPieces;  // registers that hold one value a part and row
+constexpr int kPositions = Form::kParts / kPieces;  // registers that hold one value per part and row
 
-/// Scales and offsets of the rows' parts.
+/// Scales and offsets of the parts of all rows.
 template <class Form>
 struct GranuleScales {
   Floats scale[kPositions<Form>], offset[Form::kOffsets ? kPositions<Form> : 1];
@@ -68,7 +68,7 @@ alignas(16) constexpr uint8_t kFirstBitOf[16] = {0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1
                               kLastBitOf[16] = {2, 2, 2, 2, 2, 2, 2, 2, 3, 3, 3, 3, 3, 3, 3, 3},
                               kBitAt[16] = {1, 2, 4, 8, 16, 32, 64, 128, 1, 2, 4, 8, 16, 32, 64, 128};
 
-// Nibbles, the low ones first; with five bits, the fifth ones of all 32 come before them.
+// Nibbles, the low ones first. With five bits per weight, the fifth bits of all 32 weights come before them.
 template <class Form, int kStep, int kStored, int kFrom>
 struct NibbleBlocks : BlocksOf32<Form, kStep> {
   static constexpr int kBits = kStored;
@@ -137,8 +137,8 @@ struct FormIq4Nl : BlocksOf32<FormIq4Nl, 18> {
 
 // ---- one block of 256 -------------------------------------------------------------------------------------------
 
-// q4_k, q5_k: d, dmin, 12 bytes with 8 scales and 8 minimums of 6 bits, with five bits the 32 bytes of the fifth ones,
-// 128 bytes of nibbles, two parts in each 32: an even one and an odd one.
+// q4_k and q5_k: d, dmin, 12 bytes with 8 scales and 8 minimums of 6 bits, for q5_k 32 bytes of fifth bits, then 128
+// bytes of nibbles. Each 32 bytes of nibbles are two parts, an even one and an odd one.
 template <int kStored>
 struct FormAffineK {
   static constexpr int kNibbles = kStored == 4 ? 16 : 48, kBytes = kNibbles + 128, kParts = 8;
@@ -190,7 +190,7 @@ struct FormAffineK {
   }
 
  private:
-  // Bit 2 i + odd of every byte of piece i. Two pieces are read as four.
+  // Bit 2 i + odd, in every byte of piece i. The table has four pieces, since a load for two pieces reads four.
   struct BitTable {
     uint8_t at[2][96];
     constexpr const uint8_t* operator[](int odd) const { return at[odd]; }
@@ -201,7 +201,7 @@ struct FormAffineK {
       for (int i = 0; i < 64; ++i) out.at[odd][i] = static_cast<uint8_t>(1 << (i / 16 * 2 + odd));
     return out;
   }();
-  // The numbers of parts odd, odd + 2, odd + 4 and odd + 6, in units of `unit`.
+  // Writes the values of parts odd, odd + 2, odd + 4 and odd + 6, in units of `unit`.
   template <int odd>
   static KVASIR_SIMD_MEMBER void put(RowFloats unit, RowBytes x, Floats* out) {
     const Floats units = for_all_pieces(unit);
@@ -214,9 +214,9 @@ struct FormAffineK {
   }
 };
 
-// 128 bytes of low nibbles, 64 of pairs of high bits, 16 signed factors of a piece each, d. In each half of the block,
-// the low nibbles of 64 bytes are two parts, the high ones two more, and 32 bytes hold the high bits of all four. A
-// step takes 32 of the 64 bytes: parts 4h + i and 4h + 2 + i.
+// q6_k: 128 bytes of low nibbles, 64 bytes of pairs of high bits, 16 signed factors of one piece each, d. In each half
+// of the block, the low nibbles of 64 bytes are two parts, the high nibbles two more, and 32 bytes hold the high bits
+// of all four. A step takes 32 of the 64 bytes: parts 4h + i and 4h + 2 + i.
 struct FormQ6K {
   static constexpr int kBytes = 210, kParts = 8, kBits = 6, kMid = 32;
   static constexpr bool kOffsets = false, kFactors = true;
@@ -235,7 +235,7 @@ struct FormQ6K {
       w[i + kRegisters / 2] = high4(low) | bit_pair<kAt % 2 + 2>(high);
     }
   }
-  /// out[i]: of bytes 4i..4i+3, which are the factors of the pieces of parts 2i and 2i + 1.
+  /// out[i] receives bytes 4i..4i+3: the factors of the pieces of parts 2i and 2i + 1.
   static KVASIR_SIMD_MEMBER void factors(const Blocks& rows, RowBytes* out) { transpose16(rows, 192, out); }
   template <bool>
   static KVASIR_SIMD_MEMBER void scales(const Blocks& rows, int, GranuleScales<FormQ6K>& out) {

@@ -1,5 +1,5 @@
-// What 16 stored blocks of integer weights, one of each row, say to the kernels of kernels_integer_simd.h: the numbers
-// of a part of 32 in element order, and the rows' scales. One struct a type.
+// How the kernels of kernels_integer_simd.h read 16 stored blocks of integer weights, one block of each row: the
+// integers of a part of 32 in element order, and the rows' scales. One struct per type.
 // Source of the stored layouts: ggml-org/ggml, ggml-common.h.
 #pragma once
 
@@ -15,14 +15,14 @@ namespace {
 
 constexpr int kMaxParts = 8;  // in a stored block
 
-/// Of the parts of 16 rows; a number means scale * w + offset, or scale * first * w in the first half of the part and
-/// scale * second * w in the other.
+/// Scales of the parts of 16 rows. An element is scale * w + offset; or, with kHalves, scale * first * w in the first
+/// half of the part and scale * second * w in the second.
 struct Scales {
   float scale[kMaxParts][16], offset[kMaxParts][16];
   int32_t first[kMaxParts][16], second[kMaxParts][16];
 };
 
-/// The word at `at` bytes into each block, in its row's lane.
+/// The word at byte `at` of each block, in its row's lane.
 inline I16 words(const Blocks& blocks, int at) {
   int32_t w[16];
   KVASIR_UNROLL
@@ -30,8 +30,8 @@ inline I16 words(const Blocks& blocks, int at) {
   return load_i(w);
 }
 
-// Each type: kBytes of a block, its kParts; kBits of a number, kMid, what its numbers are too large by; kSigned,
-// whether they are signed bytes; kOffsets and kHalves, which members of Scales are used.
+// Each type has: kBytes of a block, its kParts; kBits of an integer, kMid to subtract from it; kSigned: integers are
+// signed bytes; kOffsets and kHalves: which members of Scales it uses.
 
 struct RowsQ8_0 {
   static constexpr int kBytes = 34, kParts = 1, kMid = 0, kBits = 8;
@@ -40,7 +40,7 @@ struct RowsQ8_0 {
   static inline void scales(const Blocks& blocks, Scales& s) { store(s.scale[0], halves(blocks, 0)); }
 };
 
-// 16 bytes of nibbles; with five bits, the fifth ones of all 32 numbers come before them.
+// Reads 16 bytes of nibbles; with five bits, the fifth bits of all 32 integers come before them.
 template <int kBits>
 inline B32 load_small(const std::byte* packed) {
   if constexpr (kBits == 4) return load_nibbles(packed);
@@ -72,7 +72,7 @@ struct RowsRanged {
   }
 };
 
-// Numbers of a table, by nibbles (integer_forms_simd.h).
+// Types whose nibbles are indices into a table (numbers16.h).
 struct RowsMxfp4 {
   static constexpr int kBytes = 17, kParts = 1, kMid = 16, kBits = 5;
   static constexpr bool kSigned = false, kOffsets = false, kHalves = false;
@@ -89,8 +89,8 @@ struct RowsIq4Nl {
   static inline void scales(const Blocks& blocks, Scales& s) { store(s.scale[0], halves(blocks, 0)); }
 };
 
-// q4_k, q5_k: d, dmin, 12 bytes with 8 scales and 8 minimums of 6 bits, with five bits the 32 bytes of the fifth ones,
-// 128 bytes of nibbles, two parts in each 32.
+// q4_k and q5_k: d, dmin, 12 bytes with 8 scales and 8 minimums of 6 bits, for q5_k 32 bytes of fifth bits, then 128
+// bytes of nibbles, two parts in each 32.
 template <int kStored>
 struct RowsAffineK {
   static constexpr int kBits = kStored;
@@ -121,7 +121,7 @@ struct RowsAffineK {
   }
 };
 
-// 128 bytes of low nibbles, 64 of pairs of high bits, 16 signed scales of 16 elements each, d.
+// q6_k: 128 bytes of low nibbles, 64 bytes of pairs of high bits, 16 signed scales of 16 elements each, d.
 struct RowsQ6K {
   static constexpr int kBytes = 210, kParts = 8, kMid = 32, kBits = 6;
   static constexpr bool kSigned = false, kOffsets = false, kHalves = true;

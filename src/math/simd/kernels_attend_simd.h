@@ -1,5 +1,5 @@
-// Attention over tiles on V16; part of kernels_simd.h, which says how it is compiled. A query is one head of one token;
-// queries are taken in blocks that share the loads of K and V.
+// Attention over tiles on V16; part of kernels_simd.h, whose head explains how it is compiled. A query is one head of
+// one token; queries are processed in blocks that share the loads of K and V.
 #pragma once
 
 #include "math/functions.h"
@@ -14,7 +14,7 @@ using kvasir::kTilePositions;
 using kvasir::MergeArgs;
 using kvasir::Tile;
 
-// The position of token t; the query and the output of its h-th head.
+// Position of token t; query and output of its h-th head.
 inline int position_of(const AttendArgs& a, int t) { return a.rows != nullptr ? a.rows[t].pos : a.first_pos + t; }
 inline const float* query_of(const AttendArgs& a, int t, int h) {
   return (a.rows != nullptr ? a.rows[t].q : a.q + t * a.q_stride) + static_cast<int64_t>(h) * a.head_dim;
@@ -23,13 +23,13 @@ inline float* out_of(const AttendArgs& a, int t, int h) {
   return (a.rows != nullptr ? a.rows[t].out : a.out + t * a.out_stride) + static_cast<int64_t>(h) * a.head_dim;
 }
 
-// How many of n channels are in the 16 from the i-th on.
+// Number of channels, of n, in the 16 that begin at channel i.
 KVASIR_SIMD_FN int part_of(int n, int i) { return n - i < 0 ? 0 : n - i < 16 ? n - i : 16; }
 
 // ---- one head of a stored row ------------------------------------------------------------------------------------
 
-// Each form: kStep channels in kStepBytes are loaded at once. load_n: the first n of them, below kStep; what the others
-// are is not said. A head of blocks is whole blocks.
+// Loaders, one struct per form: load() reads kStep channels, stored in kStepBytes. load_n() reads the first n < kStep
+// of them; the other lanes are unspecified. A head of a block type is whole blocks.
 
 template <class Rows>
 struct HeadOf {
@@ -58,7 +58,7 @@ inline bool has_head(RowForm form) {
   return form == RowForm::f32 || form == RowForm::f16 || form == RowForm::bf16 || form == RowForm::q8_0 ||
          form == RowForm::q4_0;
 }
-// f(Head) of a form that has one.
+// Calls f with the loader of a form that has one.
 template <class F>
 inline void with_head(RowForm form, F&& f) {
   if (form == RowForm::f16)
@@ -88,17 +88,18 @@ inline void widen(const std::byte* head, float* dst, int n) {
 
 // ---- the rows of one tile for one KV head -----------------------------------------------------------------------
 
-// Row i of a tile, all readable: where they are stored, or widened copies if some are dead. Dead ones are computed and
-// thrown away. `next` is where the rows of the tile that comes next begin, which are fetched meanwhile (these again if
-// there is none): heads lie side by side, a stride that no hardware guesses.
+// Row i of a tile, readable for every i: in the cache, or a widened copy if some rows are dead. Dead rows are computed
+// and ignored. `next` is where the rows of the following tile begin (this tile's own if there is none); they are
+// prefetched, since heads lie at a stride that no hardware prefetcher predicts.
 struct TileRows {
   const std::byte *base, *next;
   size_t stride;
   RowForm form;
 
   const std::byte* row(int i) const { return base + static_cast<size_t>(i) * stride; }
-  // The line that row i's step at channel d begins. Blocks begin anywhere in a line: the first byte of the first and
-  // the last of each other are fetched. Inlined always: called, it is a function without effects, which GCC leaves out.
+  // Prefetches the line in which row i's step at channel d begins. Blocks begin anywhere in a line, so the first byte
+  // of the first block and the last byte of each other block are prefetched. Always inlined: as a call, GCC would drop
+  // it as a function without effects.
   template <class Head>
   KVASIR_SIMD_MEMBER void fetch_next(int i, int d) const {
     const int step = d / Head::kStep * Head::kStepBytes;
@@ -108,7 +109,7 @@ struct TileRows {
   }
 };
 
-// Makes them their live rows, f32 in room: [64][head_dim].
+// Widens the live rows to f32 in `room` [64, head_dim], and makes `rows` point there.
 inline void widen_rows(TileRows& rows, uint64_t live, kvasir::DecodeFn decode, int head_dim, float* room) {
   const auto each = [&](auto&& one) {
     for (uint64_t bits = live; bits != 0; bits &= bits - 1) {
@@ -125,7 +126,7 @@ inline void widen_rows(TileRows& rows, uint64_t live, kvasir::DecodeFn decode, i
   rows = {bytes_of(room), bytes_of(room), static_cast<size_t>(head_dim) * 4, RowForm::f32};
 }
 
-// out[d][i] = row i, channel d.
+// out[d][i] = channel d of row i.
 template <class Head>
 inline void transpose_rows(const TileRows& rows, int head_dim, float* out) {
   constexpr int kParts = Head::kStep / 16;
@@ -152,9 +153,9 @@ inline void transpose_rows(const TileRows& rows, int head_dim, float* out) {
 
 // ---- scores -----------------------------------------------------------------------------------------------------
 
-// acc[n * R + r]: the lanes of the dot of query n with row i + r, for Q queries that share the loads of R rows. Of the
-// next rows of V, if any, one in four is fetched here: the loop over V is the shorter one, and is held up when it asks
-// for lines faster than they come. Rows of f32 are slower to come than to compute, wherever they are asked for.
+// acc[n * R + r] is the lanes of the dot of query n with row i + r, for Q queries that share the loads of R rows. If v
+// is given, one in four of the next rows of V is prefetched here: the loop over V is shorter, and stalls if it
+// prefetches faster than lines arrive. Rows of f32 take longer to arrive than to compute, wherever they are prefetched.
 template <class Head, int Q, int R>
 KVASIR_SIMD_FN void dot_rows(const float* const* q, const TileRows& k, const TileRows* v, int i, int head_dim,
                              V16* acc) {
@@ -185,8 +186,8 @@ KVASIR_SIMD_FN void dot_rows(const float* const* q, const TileRows& k, const Til
   }
 }
 
-// scores[q][64], before the scale; sums are folded sixteen at a time. Rows at once: memory waits for fewer, even where
-// their accumulators outgrow the registers (AVX2: 2 rows, which fit, took 1.15 times as long as 8).
+// scores[q][64] before scaling. Sums are folded sixteen at a time. Several rows at once wait less often for memory,
+// even if their accumulators exceed the registers (AVX2: 2 rows, which fit, took 1.15 times as long as 8).
 template <class Head, int Q>
 inline void score_rows(const float* const* q, const TileRows& k, const TileRows* v, int head_dim, float* scores) {
   constexpr int R = Q == 1 ? 16 : Q == 4 ? 4 : 8;
@@ -202,8 +203,8 @@ inline void score_rows(const float* const* q, const TileRows& k, const TileRows*
   }
 }
 
-// What lanes j, j + kStep, j + 2 kStep, ... of Q dots with each of 16 P positions are folded to; kStep = 1 is all.
-// k: transposed, at the first of the positions.
+// Folds lanes j, j + kStep, j + 2 kStep, ... of the dots of Q queries with 16 P positions; kStep = 1 folds all lanes.
+// `k` is transposed and begins at the first position.
 template <int Q, int P, int kStep>
 KVASIR_SIMD_FN void lane_sums(const float* const* q, const float* k, int head_dim, int j, V16* sums) {
   if constexpr (kStep == 16) {
@@ -229,7 +230,7 @@ KVASIR_SIMD_FN void lane_sums(const float* const* q, const float* k, int head_di
   }
 }
 
-// scores[q][64], before the scale; positions past the last that the block sees are left out.
+// scores[q][64] before scaling. Skips the positions after the last one that the block attends to.
 template <int Q>
 inline void score_columns(const float* const* q, const float* k, uint64_t mask, int head_dim, float* scores) {
   for (int g = 0; g < 4 && mask >> (16 * g) != 0; g += kScoreVectors) {
@@ -240,18 +241,18 @@ inline void score_columns(const float* const* q, const float* k, uint64_t mask, 
   }
 }
 
-// Bit i is row i of the g-th 16 of a tile.
+// Bit i is row i of the g-th 16 rows of a tile.
 inline uint32_t bits16(uint64_t mask, int g) { return static_cast<uint32_t>(mask >> (16 * g)) & 0xffffu; }
 
 KVASIR_SIMD_FN V16 soft_cap_v(V16 x, float cap) { return set1(cap) * kvasir::tanh_v(x / set1(cap)); }
 
-// One query's scores, scaled and capped in place.
+// Scales and caps one query's scores, in place.
 inline void cap_scores(float* p, uint64_t mask, float scale, float cap) {
   for (int g = 0; g < 4; ++g)
     if (bits16(mask, g) != 0) store(p + 16 * g, soft_cap_v(load(p + 16 * g) * set1(scale), cap));
 }
 
-// The largest of one query's scores, after the scale.
+// The largest of one query's scores, after scaling.
 inline float largest_score(const float* p, uint64_t mask, float scale) {
   const V16 minus_inf = set1(-__builtin_inff());
   V16 most = minus_inf;
@@ -261,7 +262,8 @@ inline float largest_score(const float* p, uint64_t mask, float scale) {
       most = max(select(mask_bits(bits), load(p + 16 * g) * set1(scale), minus_inf), most);
   return largest_lane(most);
 }
-// Scores of one query to exponentials in place; their sum. Dead rows get 0 or nothing, which is never read.
+// Turns one query's scores into exponentials, in place, and returns their sum. Dead rows get 0, or stay unwritten and
+// are never read.
 inline float exponentials(float* p, uint64_t mask, float scale, float m) {
   V16 sum = zero();
   KVASIR_UNROLL
@@ -277,8 +279,8 @@ inline float exponentials(float* p, uint64_t mask, float scale, float m) {
 
 // ---- weighing V -------------------------------------------------------------------------------------------------
 
-// Channels [d, d + 16 N) of o[q] = sum over live rows, ascending, of p[q][i] * v_i; or, of fewer than one step of
-// Head, the first n. Each query sees what the first one does, and then perhaps more.
+// Channels [d, d + 16 N) of o[q] = sum over live rows, ascending, of p[q][i] * v_i; or only the first n channels, if n
+// is less than one step of Head. Each query must attend to every row that the first does; it may attend to more.
 template <class Head, int Q, int N>
 inline void weigh_channels(const float* p, const TileRows& v, const uint64_t* mask, int d, int n, int head_dim,
                            float* o) {
@@ -321,7 +323,7 @@ inline void weigh_channels(const float* p, const TileRows& v, const uint64_t* ma
 
 template <class Head, int Q>
 inline void weigh(const float* p, const TileRows& v, const uint64_t* mask, int head_dim, float* o) {
-  // Accumulators take at most half of the registers.
+  // accumulators take at most half of the registers
   constexpr int kFit = kVectors / 2 / Q, kFew = Head::kStep / 16, kMany = kFit >= 4 ? 4 : kFit > kFew ? kFit : kFew;
   int d = 0;
   for (; d + 16 * kMany <= head_dim; d += 16 * kMany)
@@ -331,8 +333,8 @@ inline void weigh(const float* p, const TileRows& v, const uint64_t* mask, int h
 
 // ---- merging tiles ----------------------------------------------------------------------------------------------
 
-// Running softmax state of one query: m, l and o[head_dim]. l is 0 before the first live tile, which is copied, and
-// never after it: the largest exponential is 1, or something is NaN.
+// Merges a tile into the running softmax state of one query: m, l and o[head_dim]. l is 0 before the first live tile,
+// which is copied, and never after it: the largest exponential is 1, or a value is NaN.
 inline void merge_tile(float mj, float lj, const float* oj, int head_dim, float* state) {
   float *m = state, *l = state + 1, *o = state + 2;
   if (*l == 0) {
@@ -352,7 +354,7 @@ inline void merge_tile(float mj, float lj, const float* oj, int head_dim, float*
   if (const int n = head_dim - d; n > 0) store_n(o + d, fma(load_n(o + d, n), a, load_n(oj + d, n) * b), n);
 }
 
-// A score without V.
+// Begins a state with a null score, which has no V.
 inline void begin_with(float score, int head_dim, float* state) {
   state[0] = score;
   state[1] = 1.0f;
@@ -378,21 +380,21 @@ struct Scratch {
         p(wide_v + int64_t{kTilePositions} * a.head_dim),
         o(p + kAttendBlock * kTilePositions),
         states(o + int64_t{kAttendBlock} * a.head_dim) {}
-  float *k, *v;         // [64][head_dim]: copies as stored
-  float* transposed_k;  // [head_dim][64]
-  float* wide_v;        // [64][head_dim]
-  float* p;             // [kAttendBlock][64]
-  float* o;             // [kAttendBlock][head_dim]
-  float* states;        // [tokens * group][2 + head_dim]
+  float *k, *v;         // [64, head_dim]: widened copies
+  float* transposed_k;  // [head_dim, 64]
+  float* wide_v;        // [64, head_dim]
+  float* p;             // [kAttendBlock, 64]
+  float* o;             // [kAttendBlock, head_dim]
+  float* states;        // [tokens * group, 2 + head_dim]
 };
 
-/// A tile for one KV head, ready for its queries.
+/// A tile of one KV head, ready for its queries.
 struct TileView {
   TileRows k, v;
-  const float* transposed_k;  // [head_dim][64] where a second block of queries makes that worth while, or null
+  const float* transposed_k;  // [head_dim, 64] if there is more than one block of queries to share it, else null
 };
 
-// Filled in place: a copy of what was just written waits for every store before it.
+// Fills `view` in place: returning a copy would wait for the stores that made it.
 inline void set_view(const AttendArgs& a, int j, uint64_t live, const Scratch& scratch, TileView& view) {
   const Tile &tile = a.tiles[j], *next = j + 1 < a.tile_count ? &tile + 1 : nullptr;
   const float *own_k = tile.first == 0 ? a.first_k : nullptr, *own_v = tile.first == 0 ? a.first_v : nullptr;
@@ -415,12 +417,12 @@ inline void set_view(const AttendArgs& a, int j, uint64_t live, const Scratch& s
   if (view.v.form != RowForm::f32) widen_rows(view.v, live, nullptr, a.head_dim, scratch.wide_v);
 }
 
-// Q queries against one tile, each alone: m, l and o.
+// Computes m, l and o of Q queries against one tile, each query on its own.
 template <int Q>
 inline void attend_block(const AttendArgs& a, const TileView& view, const float* const* q, const uint64_t* mask,
                          const Scratch& scratch, float* m, float* l) {
   uint64_t any = 0;
-  bool differ = false;  // one does not see what the first does, or more before the last of it
+  bool differ = false;  // whether a query lacks a row of the first one's, or sees more rows before its last
   for (int i = 0; i < Q; ++i) {
     const uint64_t more = mask[i] & ~mask[0];
     any |= mask[i];
@@ -435,18 +437,18 @@ inline void attend_block(const AttendArgs& a, const TileView& view, const float*
     });
   const float scale = a.cap > 0 ? 1.0f : a.scale;
   for (int i = 0; a.cap > 0 && i < Q; ++i) cap_scores(scratch.p + i * kTilePositions, mask[i], a.scale, a.cap);
-  // Each step for all queries before the next: one query alone is a chain that waits for itself.
+  // Each step runs for all queries before the next step: a single query is a chain of dependent operations.
   for (int i = 0; i < Q; ++i) m[i] = largest_score(scratch.p + i * kTilePositions, mask[i], scale);
   for (int i = 0; i < Q; ++i) l[i] = exponentials(scratch.p + i * kTilePositions, mask[i], scale, m[i]);
   with_head(view.v.form, [&](auto head) {
     if (!differ) return weigh<decltype(head), Q>(scratch.p, view.v, mask, a.head_dim, scratch.o);
-    for (int i = 0; i < Q; ++i)  // where a window begins
+    for (int i = 0; i < Q; ++i)  // at the beginning of a window
       weigh<decltype(head), 1>(scratch.p + i * kTilePositions, view.v, mask + i, a.head_dim,
                                scratch.o + static_cast<int64_t>(i) * a.head_dim);
   });
 }
 
-// All queries against one tile. merge(query, m, l, o) takes what each query that sees any of it gets.
+// Computes all queries against one tile. Calls merge(query, m, l, o) for each query that attends to any of it.
 template <class F>
 inline void attend_one_tile(const AttendArgs& a, int j, const Scratch& scratch, F&& merge) {
   const Tile& tile = a.tiles[j];
@@ -517,7 +519,7 @@ void attend_tile(const AttendArgs& a, float* states) {
   });
 }
 
-// All queries of a tile before the next tile: one query alone is a chain of exponentials that wait for each other.
+// Merges a tile for all queries before the next tile: a single query is a chain of dependent exponentials.
 void merge_tiles(const MergeArgs& a) {
   const int64_t stride = a.head_dim + 2;
   for (int j = 1; j < a.tile_count; ++j)

@@ -1,11 +1,11 @@
-// Products of integer weights with the activations of few tokens: kRows rows straight from the file's form, a granule
-// of each at a time (integer_forms_simd.h). Part of kernels_integer_simd.h, which has the panels for many tokens. Every
-// row keeps its chain of docs/numerics.md: acc = fma(sum of products, scale * d, acc), parts ascending.
+// Products of integer weights with the activations of few tokens: kRows rows read directly in their stored form, one
+// granule of each at a time (integer_forms_simd.h). Part of kernels_integer_simd.h, which has the panels for many
+// tokens. Every row keeps its chain of docs/numerics.md: acc = fma(sum of products, scale * d, acc), parts ascending.
 //
-// Decoding is bound by memory only if three things hold. Nothing is gathered: a permutation puts blocks of two rows
-// side by side, and sums are left in the order [part][row] that the chain reads, all rows at once. The chain of a token
-// runs one granule late, when its operands have long been there. And memory is asked for ahead of the rows that are
-// read in parallel.
+// Decoding is bound by memory only if three things hold. (1) Nothing is gathered: a permutation puts the blocks of two
+// rows side by side, and sums are stored in the order [part][row] that the chain reads, all rows at once. (2) A token's
+// chain runs one granule late, when its operands have long been ready. (3) Memory is prefetched ahead in all the rows
+// that are read in parallel.
 #pragma once
 
 #include <cstddef>
@@ -24,21 +24,21 @@ using kvasir::kActElems;
 using kvasir::kFewIntegerTokens;
 
 template <class Form>
-constexpr int kOverBy = Form::kBits == 8 ? (kSignedWeights ? 0 : 128) : Form::kMid;  // what every byte is too large by
+constexpr int kOverBy = Form::kBits == 8 ? (kSignedWeights ? 0 : 128) : Form::kMid;  // subtract from every byte
 template <class Form>
-constexpr int kOverBits = __builtin_ctz(kOverBy<Form> | 128);  // its logarithm where it is not 0
+constexpr int kOverBits = __builtin_ctz(kOverBy<Form> | 128);  // its logarithm, if it is not 0
 
-/// One token's activations for a granule, in the order of its registers. Forms of one Arrangement share it.
+/// One token's activations of a granule, in the order of its registers. All forms of one Arrangement share it.
 template <class Form>
 struct Arranged {
   static constexpr int kSums = Form::kFactors ? 2 * Form::kParts : Form::kParts;
   alignas(64) int8_t q[32 * Form::kParts];  // by piece
-  int32_t sums[kSums];                      // of q: of a part by position, or of a piece where pieces have factors
+  int32_t sums[kSums];                      // sums of q: per part by position, or per piece if pieces have factors
   float d[Form::kParts];                    // by position
-  float sum[Form::kParts];                  // of a part's q, in the parts' order
+  float sum[Form::kParts];                  // sum of a part's q, in order of parts
 };
 
-/// The rows' parts by position: the sum of products, its unit, and the unit of the activations' sum.
+/// The parts of all rows, by position: the sum of products, its unit, and the unit of the activations' sum.
 template <class Form>
 struct alignas(64) Terms {
   float s[kRows * Form::kParts], d[kRows * Form::kParts], m[Form::kOffsets ? kRows * Form::kParts : 1];
@@ -79,7 +79,7 @@ void arrange(Arrangement arrangement, const ActBlock* x, int64_t parts, std::byt
 template <class Form>
 using RowProducts = Products<Form::kBits>;
 
-/// The products of one pair of rows' registers of step kStep with a token, to products[sum][pair].
+/// Adds the products of one pair of rows' registers in step kStep with one token to products[sum][pair].
 template <class Form, int kStep>
 KVASIR_SIMD_FN void multiply(const Bytes* w, const Arranged<Form>& x, RowProducts<Form> (*products)[4], int pair) {
   constexpr int kPerSum = Form::kRegisters / Form::kSums;
@@ -101,7 +101,7 @@ KVASIR_SIMD_FN Words exact_sums(const RowProducts<Form> (*products)[4], const Ar
   return sums - shift_left<kOverBits<Form>>(Form::kFactors ? each_piece_by_row(over) : each_piece(over));
 }
 
-// The same times the pieces' factors: of part 4 h + 2 kUpper + j, where step kStep is 2 h + j.
+// The same times the factors of the pieces, of part 4 h + 2 kUpper + j, where step kStep is 2 h + j.
 template <class Form, int kStep, int i>
 KVASIR_SIMD_FN Words with_factors(const RowProducts<Form> (*products)[4], const Arranged<Form>& x,
                                   const RowBytes* factors) {
@@ -110,7 +110,7 @@ KVASIR_SIMD_FN Words with_factors(const RowProducts<Form> (*products)[4], const 
   return exact_sums<Form, kStep, i>(products, x) * signed_words<kPiece % 4 / kPieces>(factors[kPiece / 4]);
 }
 
-/// The sums of a step, as floats, to their positions.
+/// Stores the sums of a step, as floats, at their positions.
 template <class Form, int kStep>
 KVASIR_SIMD_FN void finish(const RowProducts<Form> (*products)[4], const Arranged<Form>& x, const RowBytes* factors,
                            Terms<Form>& out) {
@@ -140,12 +140,12 @@ KVASIR_SIMD_FN void store_units(const GranuleScales<Form>& scales, const Arrange
   }
 }
 
-// How far ahead of itself, in bytes, each row is asked for; rows that end sooner go on in those kRows further on, or
-// more where these would be fewer than kLeastAheadBytes ahead. Eight rows of so many bytes fit the first level of the
-// cache, and a row's lines come in its order, as the processor's own prefetching wants them (docs/performance.md).
+// How far ahead of itself, in bytes, each row is prefetched. At the end of a row this continues in the row kRows
+// further on, or further if that would be less than kLeastAheadBytes ahead. Eight rows of this many bytes fit the
+// level-1 cache, and a row's lines arrive in order, as the hardware prefetcher expects (docs/performance.md).
 constexpr size_t kAheadBytes = 2048, kLeastAheadBytes = size_t{12} << 10;
 
-/// A pair's share, in a step, of asking for the granule `ahead` bytes behind this one.
+/// Prefetches a pair's share of the granule `ahead` bytes further on, in one step.
 template <class Form>
 KVASIR_SIMD_FN void ask_ahead(const Blocks& rows, int pair, size_t ahead, int step) {
   KVASIR_UNROLL
@@ -155,7 +155,7 @@ KVASIR_SIMD_FN void ask_ahead(const Blocks& rows, int pair, size_t ahead, int st
   }
 }
 
-// Steps from kStep on of one token: registers are multiplied as soon as they are unpacked.
+// Steps kStep and later for one token: registers are multiplied as soon as they are unpacked.
 template <class Form, bool kWhole, int kStep = 0>
 KVASIR_SIMD_FN void sums_of_one(const Blocks& rows, int n, const Arranged<Form>& x, const RowBytes* factors,
                                 size_t ahead, Terms<Form>& out) {
@@ -174,7 +174,7 @@ KVASIR_SIMD_FN void sums_of_one(const Blocks& rows, int n, const Arranged<Form>&
   }
 }
 
-// The same of many tokens, `stride` granules apart: the rows' registers are unpacked for all of them.
+// The same for many tokens, `stride` granules apart: the rows' registers are unpacked once for all of them.
 template <class Form, bool kWhole, int kStep = 0>
 KVASIR_SIMD_FN void sums_of_many(const Blocks& rows, int n, const Arranged<Form>* x, int64_t stride, int tokens,
                                  const RowBytes* factors, Terms<Form>* out) {
@@ -206,7 +206,7 @@ KVASIR_SIMD_FN void granule_of_one(const Blocks& rows, int n, const Arranged<For
   GranuleScales<Form> scales{};
   Form::template scales<kWhole>(rows, n, scales);
   store_units(scales, x, out);
-  asm volatile("" : "+m"(out));  // g++ would take the chain's operands from the registers, by shuffles
+  asm volatile("" : "+m"(out));  // otherwise g++ takes the chain's operands from the registers, by shuffles
 }
 
 template <class Form, bool kWhole>
@@ -220,7 +220,7 @@ KVASIR_SIMD_FN void granule_of_many(const Blocks& rows, int n, const Arranged<Fo
   for (int t = 0; t < tokens; ++t) store_units(scales, x[t * stride], out[t]);
 }
 
-/// The rows' chains over n parts.
+/// Advances the rows' chains by n parts.
 template <class Form>
 KVASIR_SIMD_FN RowFloats chain(const Terms<Form>& terms, const Arranged<Form>& x, int n, RowFloats acc) {
   KVASIR_UNROLL
@@ -234,22 +234,22 @@ KVASIR_SIMD_FN RowFloats chain(const Terms<Form>& terms, const Arranged<Form>& x
 
 // ---- rows -------------------------------------------------------------------------------------------------------
 
-/// One call's activations and the shape of its rows.
+/// The activations of one call and the shape of its rows.
 template <class Form>
 struct FewRows {
   const Arranged<Form>* x;
   int64_t granules;
-  int whole, rest;  // granules with all their blocks, and blocks of the last one otherwise
+  int whole, rest;  // granules with all their blocks; blocks in an incomplete last one
   size_t stride, ahead;
   int tokens;
 
-  /// How far behind granule g of a row memory is asked for; `after` where that is past the row's end.
+  /// Prefetch distance at granule g of a row; `after` if that would be past the end of the row.
   KVASIR_SIMD_MEMBER size_t ahead_of(int g, size_t after) const {
     return static_cast<size_t>(g) * Form::kBytes + ahead < stride ? ahead : after;
   }
 };
 
-// kRows rows from `base` on with one token; `after` is how much further on those are that come next.
+// Computes kRows rows from `base` on for one token; `after` is the distance to the rows that come next.
 template <class Form>
 __attribute__((noinline)) void rows_of_one(const FewRows<Form>& f, const std::byte* base, size_t after,
                                            RowFloats* acc) {
@@ -271,7 +271,7 @@ __attribute__((noinline)) void rows_of_one(const FewRows<Form>& f, const std::by
   *acc = sums;
 }
 
-// The same with all tokens.
+// The same for all tokens.
 template <class Form>
 __attribute__((noinline)) void rows_of_many(const FewRows<Form>& f, const std::byte* base, size_t after,
                                             RowFloats* acc) {
@@ -320,12 +320,11 @@ void integer_few(const MatmulArgs& a) {
   RowFloats acc[kFewIntegerTokens];
   int64_t row = a.row_begin;
   for (; row + kRows <= a.row_end; row += kRows, base += bytes) {
-    const bool last =
-        row + static_cast<int64_t>(groups + 1) * kRows > a.row_end;  // nothing is asked for behind the end
+    const bool last = row + static_cast<int64_t>(groups + 1) * kRows > a.row_end;  // no prefetch past the end
     compute(f, base, last ? 0 : after, acc);
     for (int t = 0; t < a.tokens; ++t) write_rows(a, row, t, acc[t]);
   }
-  f.stride = 0;  // the rows that are left one by one, each as kRows times itself
+  f.stride = 0;  // the remaining rows, one by one, each computed kRows times
   for (; row < a.row_end; ++row, base += a.row_bytes) {
     compute(f, base, 0, acc);
     for (int t = 0; t < a.tokens; ++t) write_row(a, row, t, acc[t]);

@@ -1,6 +1,6 @@
-// Products of integer weights with int8 activations: 16 rows at a time, one lane a row, so that every lane is one row's
-// chain of blocks in ascending order (docs/numerics.md). Part of kernels_simd.h; what a stored block looks like is in
-// integer_rows_simd.h, and types without a form there go to the scalar table, which is the codec's dot.
+// Products of integer weights with int8 activations: 16 rows at a time, one per lane, so that every lane is one row's
+// chain of blocks in ascending order (docs/numerics.md). Part of kernels_simd.h. integer_rows_simd.h reads the stored
+// blocks; types without a struct there use the scalar table, which calls the codec's dot.
 #pragma once
 
 #include <cstring>
@@ -20,7 +20,7 @@ using kvasir::MatmulArgs;
 using kvasir::RowForm;
 
 template <class Rows>
-constexpr int kOver = Rows::kSigned ? (kSignedWeights ? 0 : 128) : Rows::kMid;  // what every byte is too large by
+constexpr int kOver = Rows::kSigned ? (kSignedWeights ? 0 : 128) : Rows::kMid;  // subtract from every byte
 
 template <class Rows>
 inline B32 weights(const std::byte* block, int part) {
@@ -29,7 +29,7 @@ inline B32 weights(const std::byte* block, int part) {
   return w;
 }
 
-/// acc after one part: the exact sum of products `sum`, and the offsets' share.
+/// acc after one part: adds the exact sum of products `sum`, then the offset's share.
 template <class Rows>
 inline V16 next(V16 acc, I16 sum, const float* scale, const float* offset, const ActBlock& x) {
   acc = fma(to_float(sum), load(scale) * set1(x.d), acc);
@@ -42,7 +42,7 @@ inline void write_lanes(const MatmulArgs& a, int64_t row, int n, int token, V16 
   store_n(a.y + token * a.y_stride + row, y, n);
 }
 
-// 16 rows from `row` on. Where fewer are left, they are copied behind two panels in the scratch, and the last repeated.
+// 16 rows from `row` on. If fewer are left, copies them to the scratch behind two panels, and repeats the last.
 inline Blocks blocks_of(const MatmulArgs& a, int64_t row) {
   const Blocks stored{a.w + static_cast<size_t>(row) * a.row_bytes, a.row_bytes};
   if (row + 16 <= a.row_end) return stored;
@@ -63,10 +63,10 @@ struct PanelPart {
   int32_t first[16], second[16];
 };
 
-// Sixteen rows are more streams than a processor follows: each line is asked for so many bytes ahead.
+// Sixteen rows are more streams than a hardware prefetcher follows, so each line is prefetched this many bytes ahead.
 constexpr int64_t kPanelAhead = 512;
 
-// `next`: how many bytes on the rows of the panel after this one are, which are asked for meanwhile; 0: there is none.
+// `next`: distance in bytes to the rows of the following panel, which are prefetched meanwhile; 0: there is none.
 template <class Rows>
 void fill_panel(const MatmulArgs& a, int64_t row, size_t next, PanelPart* panel) {
   Blocks blocks = blocks_of(a, row);
@@ -95,7 +95,8 @@ void fill_panel(const MatmulArgs& a, int64_t row, size_t next, PanelPart* panel)
   }
 }
 
-/// sums[v][c] += the products of groups from.. of V panels' parts with each token's block, as many as fit.
+/// Adds to sums[v][c] the products of n groups, starting at `from`, of V panels' parts with each token's block. n
+/// groups must fit the running sums (kFit).
 template <class Rows, int C, int V>
 inline void add_fitting(const PanelPart* const* p, const ActBlock* x, int64_t stride, int from, int n, I16* sums) {
   Sums<Rows::kBits> s[V * C];
@@ -113,7 +114,7 @@ inline void add_fitting(const PanelPart* const* p, const ActBlock* x, int64_t st
   KVASIR_UNROLL
   for (int i = 0; i < V * C; ++i) sums[i] = end_sums(sums[i], s[i]);
 }
-/// The same of all groups of a part, or of half of it.
+/// The same for all groups of a part, or of half of it.
 template <class Rows, int C, int V>
 inline void add_groups(const PanelPart* const* p, const ActBlock* x, int64_t stride, int from, I16* sums) {
   constexpr int kGroups = Rows::kHalves ? 4 : 8, kAtOnce = kFit<Rows::kBits> < kGroups ? kFit<Rows::kBits> : kGroups;
@@ -141,7 +142,7 @@ inline void part_sums(const PanelPart* const* p, const ActBlock* x, int64_t stri
   }
 }
 
-// C tokens by V panels of 16 rows, `stride` parts apart.
+// Computes C tokens by V panels of 16 rows.
 template <class Rows, int C, int V>
 inline void integer_tokens(const MatmulArgs& a, const PanelPart* panel, int64_t row, int n, int token) {
   const int64_t acts = a.cols / kActElems;
@@ -235,7 +236,7 @@ void matmul_integer(const MatmulArgs& a) {
 
 // ---- activations ------------------------------------------------------------------------------------------------
 
-// The definition is encode_act of dtype/operands.cc. Magnitudes order as their bits do, what is not finite on top.
+// encode_act of dtype/operands.cc is the definition. Magnitudes order as their bits do; infinity and NaN are largest.
 inline void encode_act_block(const float* x, ActBlock* out) {
   const uint32_t largest = largest_magnitude(x);
   float amax;
@@ -254,8 +255,8 @@ void encode_act(const float* x, ActBlock* out, int64_t n) {
 
 // ---- measuring --------------------------------------------------------------------------------------------------
 
-// As many chains as a tile has, each with activations of its own, and weights that change: what repeats is computed
-// once.
+// As many chains as a tile has, each with its own activations, and changing weights: the compiler would compute
+// repeated products once.
 double int8_ops(int64_t rounds) {
   constexpr int kChains = kIntegerTokensWide * kIntegerVectors;
   alignas(64) uint8_t bytes[2 * 64] = {1, 2, 3};

@@ -1,4 +1,4 @@
-// Dots and matrix products over V16; part of kernels_simd.h, which says how it is compiled.
+// Dot and matrix products over V16; part of kernels_simd.h, whose head explains how it is compiled.
 #pragma once
 
 #include <cstddef>
@@ -47,7 +47,7 @@ inline const std::byte* bytes_of(const float* p) { return reinterpret_cast<const
 
 // ---- dots ------------------------------------------------------------------------------------------------------
 
-// out[i] = fold(acc[i]); sixteen at a time by transposition, which keeps each fold's association.
+// out[i] = fold(acc[i]); sixteen at a time by transposition, which adds in the same order as fold().
 template <int N>
 KVASIR_SIMD_FN void fold_all(const V16* acc, float* out) {
   int i = 0;
@@ -62,7 +62,8 @@ KVASIR_SIMD_FN void fold_all(const V16* acc, float* out) {
   }
 }
 
-// acc += the products of 16 columns, of R rows by C tokens. `ahead`: from a row to the one whose turn comes next.
+// Adds the products of 16 columns, of R rows by C tokens, to acc. `ahead`: distance from each row to the one to
+// prefetch.
 template <class Rows, int R, int C>
 inline void dot_step(const std::byte* w, size_t stride, ptrdiff_t ahead, const float* x, int64_t x_stride, int64_t i,
                      V16* acc) {
@@ -79,7 +80,7 @@ inline void dot_step(const std::byte* w, size_t stride, ptrdiff_t ahead, const f
   }
 }
 
-// R rows, `stride` bytes apart, by C tokens; out[r * C + c].
+// R rows, `stride` bytes apart, by C tokens: out[r * C + c].
 template <class Rows, int R, int C>
 inline void dot_tile(const std::byte* w, size_t stride, ptrdiff_t ahead, const float* x, int64_t x_stride, int64_t k,
                      float* out) {
@@ -107,7 +108,7 @@ inline void dot_tile(const std::byte* w, size_t stride, ptrdiff_t ahead, const f
   fold_all<R * C>(acc, out);
 }
 
-// Rows `step` apart from `row` on.
+// Writes the outputs of rows row, row + step, ...
 template <int R, int C>
 inline void write_tile(const MatmulArgs& a, int64_t row, int64_t step, int token, const float* out) {
   KVASIR_UNROLL
@@ -119,9 +120,9 @@ inline void write_tile(const MatmulArgs& a, int64_t row, int64_t step, int token
   }
 }
 
-// ---- matmul: few tokens, rows straight from the file's form -----------------------------------------------------
+// ---- matmul: few tokens, rows read in their stored form ---------------------------------------------------------
 
-// R streams of consecutive rows, far enough from each other that memory serves them at once.
+// R streams of consecutive rows, far enough apart that memory serves them at the same time.
 template <class Rows, int R, int C>
 inline void few_rows(const MatmulArgs& a) {
   float out[R * C];
@@ -150,8 +151,8 @@ void matmul_few(const MatmulArgs& a) {
   }
 }
 
-// Conv1D [in][out]: a vector spans 16 outputs and the accumulator index is k mod 16, so lane and index change places
-// and every sum keeps its order.
+// Conv1D [in, out]: a vector spans 16 outputs, and the accumulator index is k mod 16. Lane and index swap roles, and
+// every sum keeps its order.
 template <class Rows>
 inline void conv1d_columns(const MatmulArgs& a, int64_t r, int n, int token) {
   V16 acc[16];
@@ -183,19 +184,19 @@ void conv1d_few(const MatmulArgs& a) {
 
 // ---- matmul: many tokens, rows widened while they are multiplied ------------------------------------------------
 
-/// Rows in memory: the r-th is weight row first + r.
+/// Rows in memory; the r-th is weight row first + r.
 struct StoredRows {
   const std::byte* base;
   size_t stride;
   int64_t first;
-  bool far;  // not in the cache
+  bool far;  // not in the cache yet
 
   const std::byte* row(int64_t r) const { return base + static_cast<size_t>(r) * stride; }
 };
 
-// The whole sixteens of k columns for R rows at w by C tokens, one register of lanes after the other: their sums fill
-// the registers, where those of all sixteen lanes would spill. sums[r * C + c]. `ahead`: how far on the rows are that
-// are asked for meanwhile; 0: none.
+// Sums over the whole sixteens of k columns, for R rows at w by C tokens, one register of lanes after the other: their
+// accumulators fit the registers, while those of all sixteen lanes would spill. sums[r * C + c]. `ahead`: distance to
+// the rows to prefetch meanwhile; 0: none.
 template <class Rows, int R, int C>
 inline void row_sums(const std::byte* w, size_t w_stride, ptrdiff_t ahead, const float* x, int64_t x_stride, int64_t k,
                      V16* sums) {
@@ -233,7 +234,7 @@ inline void row_sums(const std::byte* w, size_t w_stride, ptrdiff_t ahead, const
   for (int i = 0; i < R * C; ++i) sums[i] = join(acc + i, R * C);
 }
 
-// R rows from the r-th on by C tokens.
+// Computes R rows from the r-th on by C tokens.
 template <class Rows, int R, int C>
 inline void row_tile(const MatmulArgs& a, const StoredRows& rows, int64_t r, int token, ptrdiff_t ahead) {
   const std::byte* w = rows.row(r);
@@ -250,7 +251,7 @@ inline void row_tile(const MatmulArgs& a, const StoredRows& rows, int64_t r, int
   write_tile<R, C>(a, rows.first + r, 1, token, out);
 }
 
-/// Rows [from, end) of some; those from ask_from to ask_end ask for the ones `ahead` bytes further on.
+/// Rows [from, end); those in [ask_from, ask_end) prefetch the rows `ahead` bytes further on.
 struct RowRange {
   int64_t from, end, ask_from, ask_end;
   ptrdiff_t ahead;
@@ -271,7 +272,7 @@ inline void range_by_all(const MatmulArgs& a, const StoredRows& rows, RowRange r
   int t = token, group = 0;
   const auto by = [&]<int C>(std::integral_constant<int, C>) {
     for (; t + C <= end; t += C, ++group) {
-      // Each group of tokens asks for a share of the rows that come next, so that memory is never idle.
+      // Each group of tokens prefetches a share of the rows that come next, so that memory is never idle.
       range.ask_from = range.from + n * group / groups;
       range.ask_end = range.from + n * (group + 1) / groups;
       range_by_tokens<Rows, C>(a, rows, range, t);
@@ -283,8 +284,8 @@ inline void range_by_all(const MatmulArgs& a, const StoredRows& rows, RowRange r
   by(std::integral_constant<int, 1>());
 }
 
-// n rows by all tokens: as many tokens at a time as the second level of the cache holds, and as many rows as a part of
-// the first level does.
+// Computes n rows by all tokens: as many tokens at a time as fit the level-2 cache, and as many rows as fit part of the
+// level-1 cache.
 template <class Rows>
 void rows_by_all(const MatmulArgs& a, const StoredRows& rows, int64_t n) {
   constexpr int64_t kRowsBytes = 12 << 10, kTokensBytes = 384 << 10;
@@ -310,7 +311,7 @@ void rows_by_all(const MatmulArgs& a, const StoredRows& rows, int64_t n) {
 
 // ---- matmul: many tokens over a panel of weights widened once ---------------------------------------------------
 
-// Weight rows from `row` on.
+// `row` is the weight row of the panel's first row.
 void panel_by_all(const MatmulArgs& a, int64_t row, int n) {
   rows_by_all<RowsF32>(a, {bytes_of(a.panel), static_cast<size_t>(a.cols) * sizeof(float), row, false}, n);
 }
@@ -351,8 +352,7 @@ void matmul_panels(const MatmulArgs& a) {
   }
 }
 
-// Whether a copy of the rows, widened once, is worth while: where it saves instructions that a register of all lanes
-// does not take.
+// Whether to widen the rows once into a panel: if that saves instructions that a register of all lanes does not need.
 template <class Rows>
 bool wants_panel(const MatmulArgs& a) {
   constexpr int kManyTokens = 128;
@@ -371,7 +371,7 @@ void decode_rows(const MatmulArgs& a, int64_t row, int n) {
   for (int r = 0; r < n; ++r) a.decode(a.w + static_cast<size_t>(row + r) * a.row_bytes, a.panel + r * a.cols, a.cols);
 }
 
-// The whole blocks of every stored row that hold columns [row, row + n).
+// Decodes, from every stored row, the whole blocks that contain columns [row, row + n).
 void decode_columns(const MatmulArgs& a, int64_t row, int n) {
   float values[kPanelRows + 2 * kvasir::kMaxBlockElems];
   const int64_t block = row / a.block_elems, end = (row + n + a.block_elems - 1) / a.block_elems;
@@ -383,7 +383,7 @@ void decode_columns(const MatmulArgs& a, int64_t row, int n) {
   }
 }
 
-// A storage type without a loader of its own: the codec widens the panel.
+// For a storage type without its own loader: the codec widens the panel.
 void matmul_decoded(const MatmulArgs& a) {
   for (int64_t row = a.row_begin; row < a.row_end; row += kPanelRows) {
     const int n = static_cast<int>(a.row_end - row < kPanelRows ? a.row_end - row : kPanelRows);

@@ -1,6 +1,6 @@
 // The SIMD kernels, written once over V16 (16 float lanes) and compiled once per CPU target by kernels_*.cc, which
-// choose KVASIR_SIMD_NS and the tile shape first. Everything has internal linkage: no symbol compiled for a wide CPU
-// may be shared with the baseline.
+// first define KVASIR_SIMD_NS and the tile shape. Everything has internal linkage: the baseline must not share a symbol
+// that was compiled for a wide CPU.
 #pragma once
 
 #include "math/functions.h"
@@ -19,7 +19,7 @@ using kvasir::RopeArgs;
 
 inline float inverse_root(float variance, float eps) { return first_lane(set1(1.0f) / sqrt(set1(variance + eps))); }
 
-// fold(sum of (x - center)^2), lanes by fma.
+// fold(sum of (x - center)^2), by fma in lanes.
 inline float square_sum(const float* x, float center, int64_t n) {
   V16 acc = zero();
   int64_t i = 0;
@@ -174,10 +174,10 @@ double fma_flops(int64_t rounds) {
   for (int i = 0; i < kChains; i += kRegs) sum = sum + join(acc + i, 1);
   store(lanes, sum);
   const double operations = static_cast<double>(rounds) * kChains * 2 * kRegLanes;
-  return lanes[0] != 123.0f ? operations : 0;  // reads the result, so it is computed
+  return lanes[0] != 123.0f ? operations : 0;  // uses the result, so that it is computed
 }
 
-// Several streams at once: a core's reads are found ahead page by page.
+// Reads several streams at once: hardware prefetching works within a page.
 float read_all(const float* x, int64_t n) {
   constexpr int kStreams = 4;
   const int64_t part = n / kStreams / 32 * 32;

@@ -1,5 +1,5 @@
-// Registers of integer weights: two pieces of 16 bytes of two rows in each, and sums of eight rows' products with them
-// (AVX-512, with VNNI or without). Same API as lanes_avx2.h.
+// Registers of integer weights: two pieces of 16 bytes of two rows in each, and sums of eight rows' products (AVX-512,
+// with or without VNNI). Same API as lanes_avx2.h.
 #pragma once
 
 #include "math/simd/int16_avx512.h"
@@ -7,11 +7,11 @@
 
 namespace KVASIR_SIMD_NS {
 
-/// Pieces of 16 bytes that a register holds of each row.
+/// Pieces of 16 bytes of each row that a register holds.
 static constexpr int kPieces = 2;
 
-/// Two pieces of rows r and r + 4, or as many words of 32 bits, or floats. Piece by piece, both rows of each; where it
-/// says so, row by row.
+/// Two pieces of rows r and r + 4; or as many words of 32 bits; or floats. The order is piece by piece, both rows of
+/// each, except where a comment says row by row.
 struct Bytes {
   __m512i v;
 };
@@ -27,15 +27,15 @@ KVASIR_SIMD_FN Bytes operator&(Bytes a, Bytes b) { return {_mm512_and_si512(a.v,
 KVASIR_SIMD_FN Bytes operator|(Bytes a, Bytes b) { return {_mm512_or_si512(a.v, b.v)}; }
 KVASIR_SIMD_FN Bytes low4(Bytes x) { return x & set1_bytes(15); }
 KVASIR_SIMD_FN Bytes high4(Bytes x) { return low4(Bytes{_mm512_maskz_srli_epi16(~__mmask32{0}, x.v, 4)}); }
-/// Signed bytes as products take them: plus 128 where kSignedWeights is false.
+/// Signed bytes in the form that products take: plus 128 if kSignedWeights is false.
 KVASIR_SIMD_FN Bytes as_weights(Bytes x) {
   return kSignedWeights ? x : Bytes{_mm512_xor_si512(x.v, set1_bytes(128).v)};
 }
-/// The 16 bytes at p for every piece of both rows.
+/// The 16 bytes at p, for every piece of both rows.
 KVASIR_SIMD_FN Bytes everywhere(const void* p) {
   return {_mm512_maskz_broadcast_i32x4(kAllLanes, _mm_loadu_si128(static_cast<const __m128i*>(p)))};
 }
-/// The pieces at p for both rows: piece by piece, or row by row. The first reads 64 bytes.
+/// The pieces at p, for both rows: for_both_rows() piece by piece (it reads 64 bytes), twice() row by row.
 KVASIR_SIMD_FN Bytes for_both_rows(const void* p) {
   const __m512i x = _mm512_loadu_si512(p);
   return {_mm512_maskz_shuffle_i32x4(kAllLanes, x, x, 0x50)};
@@ -43,35 +43,36 @@ KVASIR_SIMD_FN Bytes for_both_rows(const void* p) {
 KVASIR_SIMD_FN Bytes twice(const void* p) {
   return {_mm512_maskz_broadcast_i64x4(0xff, _mm256_loadu_si256(static_cast<const __m256i*>(p)))};
 }
-/// The 16 bytes at a and at b for every piece of rows r and r + 4.
+/// The 16 bytes at a and at b, for every piece of rows r and r + 4.
 KVASIR_SIMD_FN Bytes everywhere(const std::byte* a, const std::byte* b) {
   return {_mm512_maskz_broadcast_i64x4(0xff, _mm256_set_m128i(load16(b), load16(a)))};
 }
-/// Byte j of a piece is its byte index[j].
+/// Byte j of each piece becomes its byte index[j].
 KVASIR_SIMD_FN Bytes shuffle_pieces(Bytes x, Bytes index) { return {_mm512_shuffle_epi8(x.v, index.v)}; }
-/// 16 where x has one of the bits.
+/// 16 in each byte where x has one of the bits, else 0.
 KVASIR_SIMD_FN Bytes at4_where(Bytes x, Bytes bits) {
   return {_mm512_maskz_set1_epi8(_mm512_test_epi8_mask(x.v, bits.v), 16)};
 }
 
-// Words of two registers that a permutation picks, as a constant.
+// A constant permutation that picks 16-bit words from two registers.
 struct alignas(64) Pick {
   uint16_t at[32];
   KVASIR_SIMD_MEMBER __m512i v() const { return _mm512_load_si512(at); }
 };
-// The permutation that overwrites a copy of its index: g++ takes the other one, and loads its sources again.
+// The form of the permutation that overwrites a copy of its index. g++ chooses the other form and reloads its sources.
 KVASIR_SIMD_FN __m512i permute(__m512i a, __m512i index, __m512i b) {
   asm("vpermi2w %2, %1, %0" : "+v"(index) : "v"(a), "v"(b));
   return index;
 }
-// 64 bytes at p; with a bound, the words of those before `bytes` bytes, the others 0, reading no others.
+// 64 bytes at p. If not kWhole, reads only the words within the first `bytes` bytes; the others are 0.
 template <bool kWhole>
 KVASIR_SIMD_FN __m512i load_words(const std::byte* p, int bytes) {
   if constexpr (kWhole) return _mm512_loadu_si512(p);
   const int words = bytes < 0 ? 0 : bytes < 64 ? bytes / 2 : 32;
   return _mm512_maskz_loadu_epi16(static_cast<__mmask32>((uint64_t{1} << words) - 1), p);
 }
-// Where 64 bytes begin that hold `bytes` bytes from kBegin on, and end with four blocks of kStep bytes.
+// Offset of a window of 64 bytes that covers `bytes` bytes from `begin` on and does not go past four blocks of kStep
+// bytes.
 template <int kStep>
 static constexpr int window(int begin, int bytes) {
   const int from = begin + (bytes > 64 ? bytes - 64 : 0);
@@ -86,14 +87,15 @@ static constexpr Pick kPickPieces = [] {
       out.at[8 * l + j] = static_cast<uint16_t>((kStep * (kBlock + l / 2) + kFrom - kWindow) / 2 + j + l % 2 * 32);
   return out;
 }();
-/// The 16 bytes at kFrom of blocks kBlock and kBlock + 1 of rows at a and b; blocks have kStep bytes, `n` are there.
+/// The 16 bytes at kFrom of blocks kBlock and kBlock + 1, of the rows at a and b. Blocks have kStep bytes, and `n` of
+/// them exist.
 template <int kStep, int kFrom, int kBlock, bool kWhole>
 KVASIR_SIMD_FN Bytes pieces(const std::byte* a, const std::byte* b, int n) {
   constexpr int kWindow = window<kStep>(kBlock * kStep, kFrom + kStep + 16);
   return {permute(load_words<kWhole>(a + kWindow, n * kStep - kWindow), kPickPieces<kStep, kFrom, kBlock, kWindow>.v(),
                   load_words<kWhole>(b + kWindow, n * kStep - kWindow))};
 }
-/// The same of blocks of any length.
+/// The same for blocks of any length.
 template <int kStep, int kFrom, int kBlock, bool kWhole>
 KVASIR_SIMD_FN Bytes odd_pieces(const std::byte* a, const std::byte* b, int n) {
   const auto load16 = [](const std::byte* p) { return _mm_loadu_si128(reinterpret_cast<const __m128i*>(p)); };
@@ -108,12 +110,12 @@ KVASIR_SIMD_FN void split32(const std::byte* a, const std::byte* b, Bytes* first
   first->v = _mm512_maskz_permutex2var_epi64(0xff, x, _mm512_setr_epi64(0, 1, 8, 9, 4, 5, 12, 13), y);
   last->v = _mm512_maskz_permutex2var_epi64(0xff, x, _mm512_setr_epi64(2, 3, 10, 11, 6, 7, 14, 15), y);
 }
-/// Two pieces at a and b, row by row.
+/// Two pieces each at a and b, row by row.
 KVASIR_SIMD_FN Bytes consecutive(const std::byte* a, const std::byte* b) {
   const auto load32 = [](const std::byte* p) { return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)); };
   return {_mm512_maskz_inserti64x4(0xff, _mm512_castsi256_si512(load32(a)), load32(b), 1)};
 }
-/// Bits 2q and 2q + 1 of every byte as multiples of 16.
+/// Bits 2q and 2q + 1 of every byte, times 16.
 template <int q>
 KVASIR_SIMD_FN Bytes bit_pair(Bytes x) {
   constexpr unsigned kBy = q < 2 ? 4 - 2 * (q % 2) : 2 * (q % 2);
@@ -122,9 +124,9 @@ KVASIR_SIMD_FN Bytes bit_pair(Bytes x) {
          set1_bytes(0x30);
 }
 
-// ---- products: unsigned weights of kBits bits, signed activations; weights of 8 bits as as_weights() has them -----
+// ---- products: unsigned weights of kBits bits, signed activations; weights of 8 bits in as_weights()'s form ------
 
-/// Sums of products in a lane, not yet one sum.
+/// Sums of products in each lane, not yet added to one sum.
 template <int kBits>
 struct Products {
   __m512i v;
@@ -139,8 +141,8 @@ KVASIR_SIMD_FN Products<kBits> no_products() {
 template <int kBits>
 static constexpr bool kHalfWords = false;
 #else
-// |x| <= 127, so two products of 7 bits fit a half word, and four of 5 bits; of weights of 8 bits only two do, and
-// these are widened at once.
+// |x| <= 127, so two products of 7 bits fit 16 bits, and four of 5 bits. Only two products of 8 bits
+// fit, so 8-bit weights are widened at once.
 template <int kBits>
 static constexpr bool kHalfWords = kBits != 8;
 #endif
@@ -156,7 +158,7 @@ KVASIR_SIMD_FN __m512i as_words(Products<kBits> x) {
   return x.v;
 }
 
-/// From registers of rows 0 and 4, 1 and 5, 2 and 6, 3 and 7: each row's sums of products, in the rows' order.
+/// From registers of rows 0 and 4, 1 and 5, 2 and 6, 3 and 7: each row's sums of products, in the order of rows.
 template <int kBits>
 KVASIR_SIMD_FN Words sum_rows(const Products<kBits>* rows) {
   const __m512i a = as_words(rows[0]), b = as_words(rows[1]), c = as_words(rows[2]), d = as_words(rows[3]);
@@ -178,12 +180,13 @@ KVASIR_SIMD_FN Floats to_float(Words x) { return {_mm512_maskz_cvtepi32_ps(kAllL
 KVASIR_SIMD_FN Floats operator*(Floats a, Floats b) { return {_mm512_mul_ps(a.v, b.v)}; }
 KVASIR_SIMD_FN Floats load_floats(const float* p) { return {_mm512_loadu_ps(p)}; }
 KVASIR_SIMD_FN void store(float* p, Floats x) { _mm512_storeu_ps(p, x.v); }
-/// The sums of a's two pieces, then of b's, both row by row: of a register's pieces one, piece by piece.
+/// Adds a's two pieces, then b's two, both given row by row. The results are the pieces of one register, piece by
+/// piece.
 KVASIR_SIMD_FN Words add_pieces(Words a, Words b) {
   return {_mm512_add_epi32(_mm512_maskz_shuffle_i32x4(kAllLanes, a.v, b.v, 0x88),
                            _mm512_maskz_shuffle_i32x4(kAllLanes, a.v, b.v, 0xdd))};
 }
-/// p[i] for piece i of every row. Reads four.
+/// p[i] for piece i of every row. Reads four values.
 KVASIR_SIMD_FN Floats each_piece(const float* p) {
   const __m512i index = _mm512_setr_epi32(0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1);
   return {_mm512_maskz_permutexvar_ps(kAllLanes, index, _mm512_castps128_ps512(_mm_loadu_ps(p)))};
@@ -195,12 +198,13 @@ KVASIR_SIMD_FN Words each_piece_at(const int32_t* p, __m512i index) {
 KVASIR_SIMD_FN Words each_piece(const int32_t* p) {
   return each_piece_at(p, _mm512_setr_epi32(0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1));
 }
-/// The same where the pieces lie row by row.
+/// The same if pieces are stored row by row.
 KVASIR_SIMD_FN Words each_piece_by_row(const int32_t* p) {
   return each_piece_at(p, _mm512_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1, 0, 0, 0, 0, 1, 1, 1, 1));
 }
 KVASIR_SIMD_FN Floats for_all_pieces(RowFloats x) { return {_mm512_maskz_broadcast_f32x8(kAllLanes, x.v)}; }
-/// Bytes 2i and 2i + 1 of the rows, as two pieces have them; signed ones row by row.
+/// Bytes 2i and 2i + 1 of each row, as the two pieces of a register: unsigned_floats() piece by piece, signed_words()
+/// row by row.
 template <int i>
 KVASIR_SIMD_FN Floats unsigned_floats(RowBytes x) {
   return to_float(Words{_mm512_maskz_cvtepu8_epi32(kAllLanes, half_of<i>(by_byte(x)))});
@@ -215,7 +219,7 @@ KVASIR_SIMD_FN __m256i low_half(__m512i x) {
 }
 KVASIR_SIMD_FN __m256i high_half(__m512i x) { return _mm512_maskz_extracti64x4_epi64(0xff, x, 1); }
 KVASIR_SIMD_FN Floats widen(__m256i halves) { return {_mm512_maskz_cvtph_ps(kAllLanes, halves)}; }
-// Word 8 b + 4 h + r: the f16 of block kBlock + b of row r + 4 h, which is in the h-th source.
+// Word 8 b + 4 h + r is the f16 of block kBlock + b of row r + 4 h, which is in source h.
 template <int kStep, int kFrom, int kBlock, int r, int kWindow>
 static constexpr Pick kPickHalves = [] {
   Pick out{};
@@ -238,7 +242,7 @@ KVASIR_SIMD_FN __m512i halves_from(const Blocks& rows, int n) {
   return _mm512_mask_blend_epi16(0xcccccccc, _mm512_mask_blend_epi16(0x22222222, a, b),
                                  _mm512_mask_blend_epi16(0x88888888, c, d));
 }
-/// The f16 at kFrom of the rows' blocks, of which n are there.
+/// The f16 at kFrom of the rows' blocks, of which n exist.
 template <int kStep, int kFrom, bool kWhole>
 KVASIR_SIMD_FN void block_halves(const Blocks& rows, int n, Floats* out) {
   if constexpr (kFrom + 3 * kStep + 2 <= 64) {

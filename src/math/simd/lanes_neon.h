@@ -1,15 +1,15 @@
-// Registers of integer weights: a piece of 16 bytes of a row in each, and sums of four rows' products with them
-// (Armv8-A, with its dot-product extension or without). Same API as lanes_avx2.h.
+// Registers of integer weights: one piece of 16 bytes of one row in each, and sums of four rows' products (Armv8-A,
+// with or without its dot-product extension). Same API as lanes_avx2.h.
 #pragma once
 
 #include "math/simd/int16_neon.h"
 
 namespace KVASIR_SIMD_NS {
 
-/// Rows that a granule has, and pieces of 16 bytes that a register holds of each.
+/// Rows of a granule; pieces of 16 bytes of each row that a register holds.
 static constexpr int kRows = 4, kPieces = 1;
 
-/// 16 bytes, 4 words of 32 bits, 4 floats.
+/// 16 bytes; 4 words of 32 bits; 4 floats.
 struct Bytes {
   uint8x16_t v;
 };
@@ -39,23 +39,23 @@ KVASIR_SIMD_FN Bytes operator&(Bytes a, Bytes b) { return {vandq_u8(a.v, b.v)}; 
 KVASIR_SIMD_FN Bytes operator|(Bytes a, Bytes b) { return {vorrq_u8(a.v, b.v)}; }
 KVASIR_SIMD_FN Bytes low4(Bytes x) { return x & set1_bytes(15); }
 KVASIR_SIMD_FN Bytes high4(Bytes x) { return {vshrq_n_u8(x.v, 4)}; }
-/// Signed bytes as products take them: plus 128 where kSignedWeights is false.
+/// Signed bytes in the form that products take: plus 128 if kSignedWeights is false, which it is not here.
 KVASIR_SIMD_FN Bytes as_weights(Bytes x) { return x; }
-/// The pieces at p: for every row the same.
+/// The pieces at p, the same for every row.
 KVASIR_SIMD_FN Bytes for_both_rows(const void* p) { return everywhere(p); }
 KVASIR_SIMD_FN Bytes twice(const void* p) { return everywhere(p); }
-/// The 16 bytes at a; where registers hold two rows, at b those of the other.
+/// The 16 bytes at a. On targets whose registers hold two rows, those at b are the other row's.
 KVASIR_SIMD_FN Bytes everywhere(const std::byte* a, const std::byte*) { return everywhere(a); }
-/// Byte j of a piece is its byte index[j].
+/// Byte j of each piece becomes its byte index[j].
 KVASIR_SIMD_FN Bytes shuffle_pieces(Bytes x, Bytes index) { return {vqtbl1q_u8(x.v, index.v)}; }
-/// 16 where x has one of the bits.
+/// 16 in each byte where x has one of the bits, else 0.
 KVASIR_SIMD_FN Bytes at4_where(Bytes x, Bytes bits) { return Bytes{vtstq_u8(x.v, bits.v)} & set1_bytes(16); }
-/// The 16 bytes at kFrom of block kBlock of the row at a; blocks have kStep bytes.
+/// The 16 bytes at kFrom of block kBlock of the row at a. Blocks have kStep bytes.
 template <int kStep, int kFrom, int kBlock, bool kWhole>
 KVASIR_SIMD_FN Bytes pieces(const std::byte* a, const std::byte*, int) {
   return everywhere(a + kBlock * kStep + kFrom);
 }
-/// The same of blocks of any length.
+/// The same for blocks of any length.
 template <int kStep, int kFrom, int kBlock, bool kWhole>
 KVASIR_SIMD_FN Bytes odd_pieces(const std::byte* a, const std::byte* b, int n) {
   return pieces<kStep, kFrom, kBlock, kWhole>(a, b, n);
@@ -66,7 +66,7 @@ KVASIR_SIMD_FN void split32(const std::byte* a, const std::byte*, Bytes* first, 
   *last = everywhere(a + 16);
 }
 KVASIR_SIMD_FN Bytes consecutive(const std::byte* a, const std::byte*) { return everywhere(a); }
-/// Bits 2q and 2q + 1 of every byte as multiples of 16.
+/// Bits 2q and 2q + 1 of every byte, times 16.
 template <int q>
 KVASIR_SIMD_FN Bytes bit_pair(Bytes x) {
   return Bytes{vshlq_u8(x.v, vdupq_n_s8(4 - 2 * q))} & set1_bytes(0x30);
@@ -74,7 +74,8 @@ KVASIR_SIMD_FN Bytes bit_pair(Bytes x) {
 
 // ---- products ---------------------------------------------------------------------------------------------------
 
-/// Sums of products in a lane, not yet one sum. Weights below 128 and signed ones are signed bytes alike.
+/// Sums of products in each lane, not yet added to one sum. Unsigned weights are below 128, so all weights are signed
+/// bytes.
 template <int kBits>
 struct Products {
   int32x4_t v;
@@ -92,7 +93,7 @@ KVASIR_SIMD_FN Products<kBits> add_products(Products<kBits> sum, Bytes w, Bytes 
   return {vpadalq_s16(sum.v, vmlal_s8(vmull_s8(vget_low_s8(a), vget_low_s8(b)), vget_high_s8(a), vget_high_s8(b)))};
 #endif
 }
-/// Word r: the sum of row r's products.
+/// Word r is the sum of row r's products.
 template <int kBits>
 KVASIR_SIMD_FN Words sum_rows(const Products<kBits>* rows) {
   return {vpaddq_s32(vpaddq_s32(rows[0].v, rows[1].v), vpaddq_s32(rows[2].v, rows[3].v))};
@@ -123,14 +124,14 @@ template <int kBy>
 KVASIR_SIMD_FN RowBytes shift_right(RowBytes x) {
   return {vshrq_n_u8(x.v, kBy)};
 }
-/// Bytes 0 and 2 (1 and 3) of a's rows, then of b's.
+/// evens(): bytes 0 and 2 of a's rows, then of b's; odds(): bytes 1 and 3.
 KVASIR_SIMD_FN RowBytes evens(RowBytes a, RowBytes b) {
   return {vreinterpretq_u8_u32(vuzp1q_u32(vreinterpretq_u32_u8(a.v), vreinterpretq_u32_u8(b.v)))};
 }
 KVASIR_SIMD_FN RowBytes odds(RowBytes a, RowBytes b) {
   return {vreinterpretq_u8_u32(vuzp2q_u32(vreinterpretq_u32_u8(a.v), vreinterpretq_u32_u8(b.v)))};
 }
-/// The 16 bytes at `at` of four rows: out[i] holds bytes 4i..4i+3.
+/// Reads the 16 bytes at `at` of four rows: out[i] has bytes 4i..4i+3.
 KVASIR_SIMD_FN void transpose16(const Blocks& rows, int at, RowBytes* out) {
   const auto row = [&](int r) { return everywhere(rows.row(r) + at).v; };
   const auto pairs = [](uint8x16_t x) { return vreinterpretq_u16_u8(x); };
@@ -141,11 +142,11 @@ KVASIR_SIMD_FN void transpose16(const Blocks& rows, int at, RowBytes* out) {
   out[2] = {vreinterpretq_u8_u16(vzip1q_u16(ab1, cd1))};
   out[3] = {vreinterpretq_u8_u16(vzip2q_u16(ab1, cd1))};
 }
-// The f16 of which a holds the low bytes and b the high ones, in their first four.
+// f16 numbers whose low bytes are the first four of a, and whose high bytes are the first four of b.
 KVASIR_SIMD_FN RowFloats halves_of(uint8x16_t a, uint8x16_t b) {
   return {widen_f16(vget_low_u16(vreinterpretq_u16_u8(vzip1q_u8(a, b))))};
 }
-/// Bytes 0 and 1 of each row as an f16, and bytes 2 and 3.
+/// Bytes 0 and 1 of each row as an f16, and bytes 2 and 3 as another.
 KVASIR_SIMD_FN void two_halves(RowBytes x, RowFloats* first, RowFloats* last) {
   *first = halves_of(x.v, vextq_u8(x.v, x.v, 4));
   *last = halves_of(vextq_u8(x.v, x.v, 8), vextq_u8(x.v, x.v, 12));
@@ -169,7 +170,7 @@ KVASIR_SIMD_FN RowFloats row_halves(const Blocks& rows, size_t at) {
   for (int r = 0; r < 4; ++r) std::memcpy(h + r, rows.row(r) + at, sizeof *h);
   return {widen_f16(vld1_u16(h))};
 }
-/// The f16 at kFrom of the rows' blocks, of which n are there.
+/// The f16 at kFrom of the rows' blocks, of which n exist.
 template <int kStep, int kFrom, bool kWhole>
 KVASIR_SIMD_FN void block_halves(const Blocks& rows, int n, Floats* out) {
   KVASIR_UNROLL

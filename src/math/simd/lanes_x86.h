@@ -1,5 +1,5 @@
-// Eight rows side by side, rows r and r + 4 in neighbouring 128-bit lanes, for AVX2 and AVX-512: one float of each, and
-// what their blocks of 256 weights begin or end with. The including file defines KVASIR_SIMD_NS.
+// Eight rows side by side, rows r and r + 4 in neighbouring 128-bit lanes, for AVX2 and AVX-512: one float of each row,
+// and the header bytes of their blocks of 256 weights. The including file defines KVASIR_SIMD_NS.
 #pragma once
 
 #include <immintrin.h>
@@ -12,7 +12,7 @@
 
 namespace KVASIR_SIMD_NS {
 
-/// Rows that a granule has.
+/// Rows of a granule.
 static constexpr int kRows = 8;
 
 /// One float of each row.
@@ -28,19 +28,19 @@ KVASIR_SIMD_FN RowFloats negate(RowFloats x) { return {_mm256_xor_ps(x.v, _mm256
 /// a * b + c, rounded once.
 KVASIR_SIMD_FN RowFloats fma(RowFloats a, RowFloats b, RowFloats c) { return {_mm256_fmadd_ps(a.v, b.v, c.v)}; }
 
-/// Four bytes of each row. Bytes 4j..4j+3 of a lane are byte j of its four rows.
+/// Four bytes of each row: bytes 4j..4j+3 of a lane are byte j of its four rows.
 struct RowBytes {
   __m256i v;
 };
 KVASIR_SIMD_FN RowBytes all_bytes(int byte) { return {_mm256_set1_epi8(static_cast<char>(byte))}; }
 KVASIR_SIMD_FN RowBytes operator&(RowBytes a, RowBytes b) { return {_mm256_and_si256(a.v, b.v)}; }
 KVASIR_SIMD_FN RowBytes operator|(RowBytes a, RowBytes b) { return {_mm256_or_si256(a.v, b.v)}; }
-/// Every byte shifted right, with bits of its neighbour on top: for use under a mask.
+/// Shifts every byte right. The top bits come from the neighbouring byte, so the result must be masked.
 template <int kBy>
 KVASIR_SIMD_FN RowBytes shift_right(RowBytes x) {
   return {_mm256_srli_epi16(x.v, kBy)};
 }
-/// Bytes 0 and 2 (1 and 3) of a, then of b.
+/// evens(): bytes 0 and 2 of a, then of b; odds(): bytes 1 and 3.
 KVASIR_SIMD_FN RowBytes evens(RowBytes a, RowBytes b) {
   return {_mm256_castps_si256(_mm256_shuffle_ps(_mm256_castsi256_ps(a.v), _mm256_castsi256_ps(b.v), 0x88))};
 }
@@ -48,7 +48,7 @@ KVASIR_SIMD_FN RowBytes odds(RowBytes a, RowBytes b) {
   return {_mm256_castps_si256(_mm256_shuffle_ps(_mm256_castsi256_ps(a.v), _mm256_castsi256_ps(b.v), 0xdd))};
 }
 KVASIR_SIMD_FN __m128i load16(const std::byte* p) { return _mm_loadu_si128(reinterpret_cast<const __m128i*>(p)); }
-/// The 16 bytes at `at` of the rows: out[i] holds bytes 4i..4i+3.
+/// Reads the 16 bytes at `at` of the rows: out[i] has bytes 4i..4i+3.
 KVASIR_SIMD_FN void transpose16(const Blocks& rows, int at, RowBytes* out) {
   const auto pair = [&](int r) { return _mm256_set_m128i(load16(rows.row(r + 4) + at), load16(rows.row(r) + at)); };
   const __m256i a = pair(0), b = pair(1), c = pair(2), d = pair(3);
@@ -59,7 +59,7 @@ KVASIR_SIMD_FN void transpose16(const Blocks& rows, int at, RowBytes* out) {
   out[2] = {_mm256_unpacklo_epi16(ab1, cd1)};
   out[3] = {_mm256_unpackhi_epi16(ab1, cd1)};
 }
-/// Bytes 0 and 1 of each row as an f16, and bytes 2 and 3.
+/// Bytes 0 and 1 of each row as an f16, and bytes 2 and 3 as another.
 KVASIR_SIMD_FN void two_halves(RowBytes x, RowFloats* first, RowFloats* last) {
   const __m256i order = _mm256_setr_epi8(0, 4, 1, 5, 2, 6, 3, 7, 8, 12, 9, 13, 10, 14, 11, 15,  //
                                          0, 4, 1, 5, 2, 6, 3, 7, 8, 12, 9, 13, 10, 14, 11, 15);
@@ -67,7 +67,7 @@ KVASIR_SIMD_FN void two_halves(RowBytes x, RowFloats* first, RowFloats* last) {
   first->v = _mm256_cvtph_ps(_mm256_castsi256_si128(halves));
   last->v = _mm256_cvtph_ps(_mm256_extracti128_si256(halves, 1));
 }
-// Byte j of rows 0..7 at bytes 8j..8j+7 of 32.
+// Reorders: bytes 8j..8j+7 of the result are byte j of rows 0..7.
 KVASIR_SIMD_FN __m256i by_byte(RowBytes x) {
   return _mm256_permutevar8x32_epi32(x.v, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
 }
@@ -81,7 +81,7 @@ KVASIR_SIMD_FN int half_bits(const std::byte* p) {
   std::memcpy(&h, p, sizeof h);
   return h;
 }
-/// The f16 at `at` of each row. One by one, since a load of what was just stored in pieces waits.
+/// The f16 at `at` of each row. Inserted one by one: a vector load right after several smaller stores would stall.
 KVASIR_SIMD_FN RowFloats row_halves(const Blocks& rows, size_t at) {
   __m128i h = _mm_cvtsi32_si128(half_bits(rows.row(0) + at));
   h = _mm_insert_epi16(h, half_bits(rows.row(1) + at), 1);

@@ -1,4 +1,4 @@
-// What the four bits of mxfp4 and iq4_nl stand for, and the scales of mxfp4, as tables. The including file defines
+// Tables: the values of the four bits of mxfp4 and iq4_nl, and the scales of mxfp4. The including file defines
 // KVASIR_SIMD_NS.
 #pragma once
 
@@ -11,7 +11,7 @@
 namespace KVASIR_SIMD_NS {
 namespace {
 
-// Numbers of a table, by nibbles: mxfp4's doubled ones, 16 too large, and iq4_nl's signed ones.
+// Values by nibble: mxfp4's doubled and with 16 added, iq4_nl's as signed bytes.
 alignas(16) constexpr uint8_t kMxfp4Numbers[16] = {16, 17, 18, 19, 20, 22, 24, 28, 16, 15, 14, 13, 12, 10, 8, 4};
 alignas(16) constexpr int8_t kIq4NlNumbers[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
                                                   1,    13,   25,  38,  53,  69,  89,  113};

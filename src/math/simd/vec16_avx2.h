@@ -1,6 +1,5 @@
-// 16 float lanes in two 256-bit registers (AVX2, FMA, F16C). The operations only; no kernels.
-// The including file defines KVASIR_SIMD_NS, the namespace that everything here goes into. Same API as the other
-// vec16_*.h.
+// 16 float lanes in two 256-bit registers (AVX2, FMA, F16C). Only the operations; the kernels are in kernels_*_simd.h.
+// The including file defines KVASIR_SIMD_NS, the namespace of everything here. Same API as the other vec16_*.h.
 #pragma once
 
 #include <immintrin.h>
@@ -17,7 +16,7 @@
 
 namespace KVASIR_SIMD_NS {
 
-/// How many V16 the registers hold.
+/// Number of V16 that fit the registers.
 static constexpr int kVectors = 8;
 
 struct V16 {
@@ -36,7 +35,7 @@ KVASIR_SIMD_FN V16 iota() {
   return {_mm256_setr_ps(0, 1, 2, 3, 4, 5, 6, 7), _mm256_setr_ps(8, 9, 10, 11, 12, 13, 14, 15)};
 }
 
-// A window on 16 set and 16 clear words gives the mask of the first n lanes.
+// A window on 16 set and 16 clear words is the mask of the first n lanes.
 alignas(64) static constexpr int32_t kFirstLanes[32] = {-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1};
 
 struct FirstLanes {
@@ -49,7 +48,7 @@ KVASIR_SIMD_FN FirstLanes first_lanes(int n) {
 }
 
 KVASIR_SIMD_FN V16 load(const float* p) { return {_mm256_loadu_ps(p), _mm256_loadu_ps(p + 8)}; }
-/// The first n (0..16) lanes, the others +0; reads no element past n.
+/// Reads the first n (0..16) lanes and no element past n; the others are +0.
 KVASIR_SIMD_FN V16 load_n(const float* p, int n) {
   const FirstLanes mask = first_lanes(n);
   return {_mm256_maskload_ps(p, mask.lo), _mm256_maskload_ps(p + 8, mask.hi)};
@@ -58,7 +57,7 @@ KVASIR_SIMD_FN void store(float* p, V16 x) {
   _mm256_storeu_ps(p, x.lo);
   _mm256_storeu_ps(p + 8, x.hi);
 }
-/// Writes the first n (0..16) lanes only.
+/// Writes only the first n (0..16) lanes.
 KVASIR_SIMD_FN void store_n(float* p, V16 x, int n) {
   const FirstLanes mask = first_lanes(n);
   _mm256_maskstore_ps(p, mask.lo, x.lo);
@@ -71,7 +70,7 @@ KVASIR_SIMD_FN V16 operator*(V16 a, V16 b) { return {_mm256_mul_ps(a.lo, b.lo), 
 KVASIR_SIMD_FN V16 operator/(V16 a, V16 b) { return {_mm256_div_ps(a.lo, b.lo), _mm256_div_ps(a.hi, b.hi)}; }
 KVASIR_SIMD_FN V16 sqrt(V16 x) { return {_mm256_sqrt_ps(x.lo), _mm256_sqrt_ps(x.hi)}; }
 
-/// One register's lanes: those from kRegLanes * i on are register i of a V16.
+/// The lanes of one register: lanes kRegLanes * i and on are register i of a V16.
 struct Reg {
   __m256 v;
 };
@@ -79,14 +78,14 @@ static constexpr int kRegs = 2, kRegLanes = 8;
 KVASIR_SIMD_FN Reg zero_reg() { return {_mm256_setzero_ps()}; }
 KVASIR_SIMD_FN Reg load_reg(const float* p) { return {_mm256_loadu_ps(p)}; }
 KVASIR_SIMD_FN Reg fma(Reg a, Reg b, Reg c) { return {_mm256_fmadd_ps(a.v, b.v, c.v)}; }
-/// The V16 of the registers at regs[0], regs[stride] ...
+/// The V16 made of the registers regs[0], regs[stride], ...
 KVASIR_SIMD_FN V16 join(const Reg* regs, int stride) { return {regs[0].v, regs[stride].v}; }
 
 /// a * b + c, rounded once.
 KVASIR_SIMD_FN V16 fma(V16 a, V16 b, V16 c) {
   return {_mm256_fmadd_ps(a.lo, b.lo, c.lo), _mm256_fmadd_ps(a.hi, b.hi, c.hi)};
 }
-/// fma in the first n lanes; the others keep c, to the bit.
+/// fma in the first n lanes; the others keep the bits of c.
 KVASIR_SIMD_FN V16 fma_n(V16 a, V16 b, V16 c, int n) {
   const FirstLanes mask = first_lanes(n);
   const V16 sum = fma(a, b, c);
@@ -100,7 +99,7 @@ KVASIR_SIMD_FN M16 lt(V16 a, V16 b) {
 KVASIR_SIMD_FN M16 gt(V16 a, V16 b) {
   return {_mm256_cmp_ps(a.lo, b.lo, _CMP_GT_OQ), _mm256_cmp_ps(a.hi, b.hi, _CMP_GT_OQ)};
 }
-/// Lane i is bit i of the low 16 bits.
+/// Lane i is bit i of low16.
 KVASIR_SIMD_FN M16 mask_bits(uint32_t low16) {
   const __m256i bits = _mm256_set1_epi32(static_cast<int>(low16));
   const __m256i lo = _mm256_setr_epi32(1, 2, 4, 8, 16, 32, 64, 128), hi = _mm256_slli_epi32(lo, 8);
@@ -124,7 +123,7 @@ KVASIR_SIMD_FN V16 copysign(V16 magnitude, V16 sign_of) {
   return {_mm256_or_ps(_mm256_andnot_ps(sign, magnitude.lo), _mm256_and_ps(sign, sign_of.lo)),
           _mm256_or_ps(_mm256_andnot_ps(sign, magnitude.hi), _mm256_and_ps(sign, sign_of.hi))};
 }
-/// select(gt(a, b), a, b): b when either is NaN or both are zeros, which is what the instruction does.
+/// select(gt(a, b), a, b): b if either is NaN or both are zeros, as the instruction does.
 KVASIR_SIMD_FN V16 max(V16 a, V16 b) { return {_mm256_max_ps(a.lo, b.lo), _mm256_max_ps(a.hi, b.hi)}; }
 
 /// 2^n for integer-valued n in [-126, 127].
@@ -145,7 +144,7 @@ KVASIR_SIMD_FN V16 load_bf16(const void* p) {
   const __m256i hi = _mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128(q + 1)), 16);
   return {_mm256_castsi256_ps(lo), _mm256_castsi256_ps(hi)};
 }
-// AVX2 has no 16-bit masked load, so a tail goes through a buffer.
+// AVX2 has no masked load of 16-bit values, so the _n versions copy a tail to a buffer.
 KVASIR_SIMD_FN Reg load_reg_f16(const void* p) {
   return {_mm256_cvtph_ps(_mm_loadu_si128(static_cast<const __m128i*>(p)))};
 }
@@ -164,7 +163,7 @@ KVASIR_SIMD_FN V16 load_bf16_n(const void* p, int n) {
   return load_bf16(tail);
 }
 
-// The f16 that a block of integers begins with, in every lane; reads 8 bytes.
+// The f16 at the start of a block of integers, in every lane; reads 8 bytes.
 KVASIR_SIMD_FN __m256 block_scale(const void* block) {
   return _mm256_broadcastss_ps(_mm_cvtph_ps(_mm_loadl_epi64(static_cast<const __m128i*>(block))));
 }
@@ -176,15 +175,15 @@ KVASIR_SIMD_FN __m256i block_bytes(const void* block, int i) {
 KVASIR_SIMD_FN __m256 scaled(__m256 scale, __m256i w) {
   return _mm256_fmadd_ps(scale, _mm256_cvtepi32_ps(w), _mm256_setzero_ps());
 }
-/// A stored block of q8_0 (34 bytes) or q4_0 (18 bytes): 32 numbers, out[0] and out[1]. scale * w is exact; the fma
-/// gives a zero the sign that the codec does.
+/// Decodes a stored block of q8_0 (34 bytes) or q4_0 (18 bytes) to 32 floats, out[0] and out[1]. scale * w is exact;
+/// the fma gives a zero the same sign as the codec.
 KVASIR_SIMD_FN void load_q8_0(const void* block, V16* out) {
   const __m256 scale = block_scale(block);
   out[0] = {scaled(scale, block_bytes(block, 0)), scaled(scale, block_bytes(block, 1))};
   out[1] = {scaled(scale, block_bytes(block, 2)), scaled(scale, block_bytes(block, 3))};
 }
-// With 8 taken from both nibbles of a byte, its upper one is the byte shifted down, and its lower one is left where it
-// is shifted up to: 2^28 times too large, which the scale makes good.
+// With 8 subtracted from both nibbles of a byte, the upper one is the byte shifted right. The lower one is used where a
+// left shift puts it, 2^28 times too large, and the scale compensates.
 KVASIR_SIMD_FN void load_q4_0(const void* block, V16* out) {
   const __m256 scale = block_scale(block), small = _mm256_mul_ps(scale, _mm256_set1_ps(0x1p-28f));
   const __m256i minus8 = _mm256_set1_epi32(~0x77);
@@ -194,7 +193,7 @@ KVASIR_SIMD_FN void load_q4_0(const void* block, V16* out) {
   out[1] = {scaled(scale, _mm256_srai_epi32(lo, 4)), scaled(scale, _mm256_srai_epi32(hi, 4))};
 }
 
-/// lane i += lane i+8, then +4, +2, +1; returns lane 0.
+/// Adds lane i+8 to lane i, then i+4, i+2, i+1. Returns lane 0.
 KVASIR_SIMD_FN float fold(V16 x) {
   const __m256 eight = _mm256_add_ps(x.lo, x.hi);
   const __m128 four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
@@ -202,7 +201,7 @@ KVASIR_SIMD_FN float fold(V16 x) {
   return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
 }
 
-// Eight of the folds of fold16: halves are added while the eight vectors are transposed.
+// Eight of the folds of fold16: adds halves while it transposes the eight vectors.
 KVASIR_SIMD_FN __m256 fold8(const V16* v) {
   __m256 four[4], two[2];
   for (int i = 0; i < 4; ++i) {
@@ -215,10 +214,10 @@ KVASIR_SIMD_FN __m256 fold8(const V16* v) {
   }
   return _mm256_add_ps(_mm256_shuffle_ps(two[0], two[1], 0x88), _mm256_shuffle_ps(two[0], two[1], 0xDD));
 }
-/// Lane i is fold(v[i]), to the bit, for v[0..15].
+/// Lane i is fold(v[i]), with the same bits, for v[0..15].
 KVASIR_SIMD_FN V16 fold16(const V16* v) { return {fold8(v), fold8(v + 8)}; }
 
-/// The largest lane; not said which when one is NaN.
+/// The largest lane; unspecified if a lane is NaN.
 KVASIR_SIMD_FN float largest_lane(V16 x) {
   const __m256 eight = _mm256_max_ps(x.lo, x.hi);
   const __m128 four = _mm_max_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
@@ -235,7 +234,7 @@ KVASIR_SIMD_FN void transpose4(const __m256* rows, __m256* out) {
   out[2] = _mm256_shuffle_ps(b, d, 0x44);
   out[3] = _mm256_shuffle_ps(b, d, 0xEE);
 }
-// columns[c] lane r = rows[r] lane c, of 8.
+// Lane r of columns[c] is lane c of rows[r], of 8.
 KVASIR_SIMD_FN void transpose8(const __m256* rows, __m256* columns) {
   __m256 first[4], last[4];
   transpose4(rows, first);
@@ -245,7 +244,7 @@ KVASIR_SIMD_FN void transpose8(const __m256* rows, __m256* columns) {
     columns[c + 4] = _mm256_permute2f128_ps(first[c], last[c], 0x31);
   }
 }
-/// columns[c] lane r = rows[r] lane c, of 16.
+/// Lane r of columns[c] is lane c of rows[r], of 16.
 KVASIR_SIMD_FN void transpose16(const V16* rows, V16* columns) {
   __m256 lo[2][8], hi[2][8];  // [rows 0-7 or 8-15][columns 0-7, 8-15]
   for (int half = 0; half < 2; ++half) {
@@ -262,7 +261,7 @@ KVASIR_SIMD_FN void transpose16(const V16* rows, V16* columns) {
 }
 
 KVASIR_SIMD_FN void prefetch(const void* p) { __builtin_prefetch(p); }
-/// Not into the first level of the cache.
+/// Prefetches into the level-2 cache, not level 1.
 KVASIR_SIMD_FN void prefetch_far(const void* p) { __builtin_prefetch(p, 0, 2); }
 
 }  // namespace KVASIR_SIMD_NS

@@ -1,5 +1,4 @@
-// vec16_avx2.h as the table that vec16_test.cc runs; compiled for its CPU by pragma, so the test binary starts
-// anywhere.
+// vec16_avx2.h as a table for vec16_test.cc. Compiled for its CPU by pragma, so that the test binary starts on any CPU.
 #include "tests/support/vec16_ops.h"
 
 #if defined(__x86_64__)
@@ -21,7 +20,7 @@ static bool runs_here() { return __builtin_cpu_supports("avx2") && __builtin_cpu
 #pragma GCC target("avx2,fma,f16c,bmi2")
 #endif
 
-// Its own namespace: these copies must not be mixed up with the library's.
+// A namespace of its own, so that these copies never mix with the library's.
 #define KVASIR_SIMD_NS kvasir::test_avx2
 #include "math/simd/vec16_avx2.h"
 #include "tests/support/vec16_ops_impl.h"

@@ -1,5 +1,5 @@
-// 16 float lanes in one 512-bit register (AVX-512 F, BW, DQ, VL, and F16C). The operations only; no kernels.
-// The including file defines KVASIR_SIMD_NS, the namespace that everything here goes into. Same API as the other
+// 16 float lanes in one 512-bit register (AVX-512 F, BW, DQ, VL, and F16C). Only the operations; the kernels are in
+// kernels_*_simd.h. The including file defines KVASIR_SIMD_NS, the namespace of everything here. Same API as the other
 // vec16_*.h.
 #pragma once
 
@@ -17,7 +17,7 @@
 
 namespace KVASIR_SIMD_NS {
 
-/// How many V16 the registers hold.
+/// Number of V16 that fit the registers.
 static constexpr int kVectors = 32;
 
 struct V16 {
@@ -40,10 +40,10 @@ KVASIR_SIMD_FN __mmask16 first_lanes(int n) { return static_cast<__mmask16>((1u 
 static constexpr __mmask16 kAllLanes = 0xffff;
 
 KVASIR_SIMD_FN V16 load(const float* p) { return {_mm512_loadu_ps(p)}; }
-/// The first n (0..16) lanes, the others +0; reads no element past n.
+/// Reads the first n (0..16) lanes and no element past n; the others are +0.
 KVASIR_SIMD_FN V16 load_n(const float* p, int n) { return {_mm512_maskz_loadu_ps(first_lanes(n), p)}; }
 KVASIR_SIMD_FN void store(float* p, V16 x) { _mm512_storeu_ps(p, x.v); }
-/// Writes the first n (0..16) lanes only.
+/// Writes only the first n (0..16) lanes.
 KVASIR_SIMD_FN void store_n(float* p, V16 x, int n) { _mm512_mask_storeu_ps(p, first_lanes(n), x.v); }
 
 KVASIR_SIMD_FN V16 operator+(V16 a, V16 b) { return {_mm512_add_ps(a.v, b.v)}; }
@@ -52,22 +52,22 @@ KVASIR_SIMD_FN V16 operator*(V16 a, V16 b) { return {_mm512_mul_ps(a.v, b.v)}; }
 KVASIR_SIMD_FN V16 operator/(V16 a, V16 b) { return {_mm512_div_ps(a.v, b.v)}; }
 KVASIR_SIMD_FN V16 sqrt(V16 x) { return {_mm512_maskz_sqrt_ps(kAllLanes, x.v)}; }
 
-/// One register's lanes: those from kRegLanes * i on are register i of a V16.
+/// The lanes of one register: lanes kRegLanes * i and on are register i of a V16.
 using Reg = V16;
 static constexpr int kRegs = 1, kRegLanes = 16;
 KVASIR_SIMD_FN Reg zero_reg() { return zero(); }
 KVASIR_SIMD_FN Reg load_reg(const float* p) { return load(p); }
-/// The V16 of the registers at regs[0], regs[stride] ...
+/// The V16 made of the registers regs[0], regs[stride], ...
 KVASIR_SIMD_FN V16 join(const Reg* regs, int) { return regs[0]; }
 
 /// a * b + c, rounded once.
 KVASIR_SIMD_FN V16 fma(V16 a, V16 b, V16 c) { return {_mm512_fmadd_ps(a.v, b.v, c.v)}; }
-/// fma in the first n lanes; the others keep c, to the bit.
+/// fma in the first n lanes; the others keep the bits of c.
 KVASIR_SIMD_FN V16 fma_n(V16 a, V16 b, V16 c, int n) { return {_mm512_mask3_fmadd_ps(a.v, b.v, c.v, first_lanes(n))}; }
 
 KVASIR_SIMD_FN M16 lt(V16 a, V16 b) { return {_mm512_cmp_ps_mask(a.v, b.v, _CMP_LT_OQ)}; }
 KVASIR_SIMD_FN M16 gt(V16 a, V16 b) { return {_mm512_cmp_ps_mask(a.v, b.v, _CMP_GT_OQ)}; }
-/// Lane i is bit i of the low 16 bits.
+/// Lane i is bit i of low16.
 KVASIR_SIMD_FN M16 mask_bits(uint32_t low16) { return {static_cast<__mmask16>(low16)}; }
 KVASIR_SIMD_FN V16 select(M16 m, V16 if_true, V16 if_false) {
   return {_mm512_mask_blend_ps(m.m, if_false.v, if_true.v)};
@@ -82,10 +82,10 @@ KVASIR_SIMD_FN V16 negate(V16 x) {
 KVASIR_SIMD_FN V16 copysign(V16 magnitude, V16 sign_of) {
   const __m512i rest = _mm512_set1_epi32(0x7fffffff);
   const __m512i m = _mm512_castps_si512(magnitude.v), s = _mm512_castps_si512(sign_of.v);
-  // 0xCA: bit of m where `rest` is set, else bit of s.
+  // 0xCA: the bit of m if `rest` is set, else the bit of s
   return {_mm512_castsi512_ps(_mm512_ternarylogic_epi32(rest, m, s, 0xCA))};
 }
-/// select(gt(a, b), a, b): b when either is NaN or both are zeros, which is what the instruction does.
+/// select(gt(a, b), a, b): b if either is NaN or both are zeros, as the instruction does.
 KVASIR_SIMD_FN V16 max(V16 a, V16 b) { return {_mm512_maskz_max_ps(kAllLanes, a.v, b.v)}; }
 
 /// 2^n for integer-valued n in [-126, 127].
@@ -107,13 +107,13 @@ KVASIR_SIMD_FN V16 load_bf16_n(const void* p, int n) { return widen_bf16(_mm256_
 KVASIR_SIMD_FN Reg load_reg_f16(const void* p) { return load_f16(p); }
 KVASIR_SIMD_FN Reg load_reg_bf16(const void* p) { return load_bf16(p); }
 
-// The f16 that a block of integers begins with, in every lane; reads 8 bytes.
+// The f16 at the start of a block of integers, in every lane; reads 8 bytes.
 KVASIR_SIMD_FN V16 block_scale(const void* block) {
   const __m128 four = _mm_cvtph_ps(_mm_loadl_epi64(static_cast<const __m128i*>(block)));
   return {_mm512_maskz_broadcastss_ps(kAllLanes, four)};
 }
-/// A stored block of q8_0 (34 bytes) or q4_0 (18 bytes): 32 numbers, out[0] and out[1]. scale * w is exact; the fma
-/// gives a zero the sign that the codec does.
+/// Decodes a stored block of q8_0 (34 bytes) or q4_0 (18 bytes) to 32 floats, out[0] and out[1]. scale * w is exact;
+/// the fma gives a zero the same sign as the codec.
 KVASIR_SIMD_FN void load_q8_0(const void* block, V16* out) {
   const V16 scale = block_scale(block);
   const auto* bytes = reinterpret_cast<const __m128i*>(static_cast<const char*>(block) + 2);
@@ -126,11 +126,11 @@ KVASIR_SIMD_FN void load_q4_0(const void* block, V16* out) {
   const V16 table = fma(block_scale(block), iota() - set1(8), zero());
   const auto* bytes = reinterpret_cast<const __m128i*>(static_cast<const char*>(block) + 2);
   const __m512i w = _mm512_maskz_cvtepu8_epi32(kAllLanes, _mm_loadu_si128(bytes));
-  out[0] = {_mm512_maskz_permutexvar_ps(kAllLanes, w, table.v)};  // looks at four bits
+  out[0] = {_mm512_maskz_permutexvar_ps(kAllLanes, w, table.v)};  // uses the low four bits of each index
   out[1] = {_mm512_maskz_permutexvar_ps(kAllLanes, _mm512_maskz_srli_epi32(kAllLanes, w, 4), table.v)};
 }
 
-/// lane i += lane i+8, then +4, +2, +1; returns lane 0.
+/// Adds lane i+8 to lane i, then i+4, i+2, i+1. Returns lane 0.
 KVASIR_SIMD_FN float fold(V16 x) {
   const __m512d all = _mm512_castps_pd(x.v);
   const __m256 lower = _mm256_castpd_ps(_mm512_maskz_extractf64x4_pd(0xff, all, 0));
@@ -146,7 +146,7 @@ KVASIR_SIMD_FN __m512 add_halves(V16 a, V16 b) {
   return _mm512_add_ps(_mm512_maskz_shuffle_f32x4(kAllLanes, a.v, b.v, 0x44),
                        _mm512_maskz_shuffle_f32x4(kAllLanes, a.v, b.v, 0xEE));
 }
-/// Lane i is fold(v[i]), to the bit, for v[0..15]: halves are added while the sixteen vectors are transposed.
+/// Lane i is fold(v[i]), with the same bits, for v[0..15]: adds halves while it transposes the sixteen vectors.
 KVASIR_SIMD_FN V16 fold16(const V16* v) {
   __m512 four[4], two[2];  // four[k]: quarter g holds the 4 remaining lanes of v[4 g + k]
   for (int k = 0; k < 4; ++k) {
@@ -163,7 +163,7 @@ KVASIR_SIMD_FN V16 fold16(const V16* v) {
                         _mm512_maskz_shuffle_ps(kAllLanes, two[0], two[1], 0xDD))};
 }
 
-/// The largest lane; not said which when one is NaN.
+/// The largest lane; unspecified if a lane is NaN.
 KVASIR_SIMD_FN float largest_lane(V16 x) {
   const __m512d all = _mm512_castps_pd(x.v);
   const __m256 eight = _mm256_max_ps(_mm256_castpd_ps(_mm512_maskz_extractf64x4_pd(0xff, all, 0)),
@@ -184,7 +184,7 @@ KVASIR_SIMD_FN void transpose4(const V16* rows, __m512* out) {
   out[2] = _mm512_maskz_shuffle_ps(kAllLanes, b, d, 0x44);
   out[3] = _mm512_maskz_shuffle_ps(kAllLanes, b, d, 0xEE);
 }
-/// columns[c] lane r = rows[r] lane c, of 16.
+/// Lane r of columns[c] is lane c of rows[r], of 16.
 KVASIR_SIMD_FN void transpose16(const V16* rows, V16* columns) {
   __m512 t[4][4];
   for (int i = 0; i < 4; ++i) transpose4(rows + 4 * i, t[i]);
@@ -201,7 +201,7 @@ KVASIR_SIMD_FN void transpose16(const V16* rows, V16* columns) {
 }
 
 KVASIR_SIMD_FN void prefetch(const void* p) { __builtin_prefetch(p); }
-/// Not into the first level of the cache.
+/// Prefetches into the level-2 cache, not level 1.
 KVASIR_SIMD_FN void prefetch_far(const void* p) { __builtin_prefetch(p, 0, 2); }
 
 }  // namespace KVASIR_SIMD_NS

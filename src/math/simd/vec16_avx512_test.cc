@@ -1,5 +1,5 @@
-// vec16_avx512.h as the table that vec16_test.cc runs; compiled for its CPU by pragma, so the test binary starts
-// anywhere.
+// vec16_avx512.h as a table for vec16_test.cc. Compiled for its CPU by pragma, so that the test binary starts on any
+// CPU.
 #include "tests/support/vec16_ops.h"
 
 #if defined(__x86_64__)
@@ -25,7 +25,7 @@ static bool runs_here() {
 #pragma GCC target("avx2,fma,f16c,bmi2,avx512f,avx512bw,avx512dq,avx512vl")
 #endif
 
-// Its own namespace: these copies must not be mixed up with the library's.
+// A namespace of its own, so that these copies never mix with the library's.
 #define KVASIR_SIMD_NS kvasir::test_avx512
 #include "math/simd/vec16_avx512.h"
 #include "tests/support/vec16_ops_impl.h"

@@ -1,6 +1,5 @@
-// 16 float lanes in four 128-bit registers (Armv8-A, 64-bit). The operations only; no kernels.
-// The including file defines KVASIR_SIMD_NS, the namespace that everything here goes into. Same API as the other
-// vec16_*.h.
+// 16 float lanes in four 128-bit registers (Armv8-A, 64-bit). Only the operations; the kernels are in kernels_*_simd.h.
+// The including file defines KVASIR_SIMD_NS, the namespace of everything here. Same API as the other vec16_*.h.
 #pragma once
 
 #include <arm_neon.h>
@@ -17,7 +16,7 @@
 
 namespace KVASIR_SIMD_NS {
 
-/// How many V16 the registers hold.
+/// Number of V16 that fit the registers.
 static constexpr int kVectors = 8;
 
 struct V16 {
@@ -41,13 +40,13 @@ KVASIR_SIMD_FN void store(float* p, V16 x) {
   vst1q_f32(p + 8, x.q2);
   vst1q_f32(p + 12, x.q3);
 }
-/// The first n (0..16) lanes, the others +0; reads no element past n.
+/// Reads the first n (0..16) lanes and no element past n; the others are +0.
 KVASIR_SIMD_FN V16 load_n(const float* p, int n) {
   float tail[16] = {};
   __builtin_memcpy(tail, p, static_cast<size_t>(n) * sizeof tail[0]);
   return load(tail);
 }
-/// Writes the first n (0..16) lanes only.
+/// Writes only the first n (0..16) lanes.
 KVASIR_SIMD_FN void store_n(float* p, V16 x, int n) {
   float all[16];
   store(all, x);
@@ -77,7 +76,7 @@ KVASIR_SIMD_FN V16 operator/(V16 a, V16 b) {
 }
 KVASIR_SIMD_FN V16 sqrt(V16 x) { return {vsqrtq_f32(x.q0), vsqrtq_f32(x.q1), vsqrtq_f32(x.q2), vsqrtq_f32(x.q3)}; }
 
-/// One register's lanes: those from kRegLanes * i on are register i of a V16.
+/// The lanes of one register: lanes kRegLanes * i and on are register i of a V16.
 struct Reg {
   float32x4_t v;
 };
@@ -85,7 +84,7 @@ static constexpr int kRegs = 4, kRegLanes = 4;
 KVASIR_SIMD_FN Reg zero_reg() { return {vdupq_n_f32(0)}; }
 KVASIR_SIMD_FN Reg load_reg(const float* p) { return {vld1q_f32(p)}; }
 KVASIR_SIMD_FN Reg fma(Reg a, Reg b, Reg c) { return {vfmaq_f32(c.v, a.v, b.v)}; }
-/// The V16 of the registers at regs[0], regs[stride] ...
+/// The V16 made of the registers regs[0], regs[stride], ...
 KVASIR_SIMD_FN V16 join(const Reg* regs, int stride) {
   return {regs[0].v, regs[stride].v, regs[2 * stride].v, regs[3 * stride].v};
 }
@@ -96,7 +95,7 @@ KVASIR_SIMD_FN V16 fma(V16 a, V16 b, V16 c) {
           vfmaq_f32(c.q3, a.q3, b.q3)};
 }
 
-/// Lane i is bit i of the low 16 bits.
+/// Lane i is bit i of low16.
 KVASIR_SIMD_FN M16 mask_bits(uint32_t low16) {
   const uint32x4_t bits = vdupq_n_u32(low16);
   return {vtstq_u32(bits, vld1q_u32(kLaneBits)), vtstq_u32(bits, vld1q_u32(kLaneBits + 4)),
@@ -110,7 +109,7 @@ KVASIR_SIMD_FN V16 select(M16 m, V16 if_true, V16 if_false) {
   return {vbslq_f32(m.q0, if_true.q0, if_false.q0), vbslq_f32(m.q1, if_true.q1, if_false.q1),
           vbslq_f32(m.q2, if_true.q2, if_false.q2), vbslq_f32(m.q3, if_true.q3, if_false.q3)};
 }
-/// fma in the first n lanes; the others keep c, to the bit.
+/// fma in the first n lanes; the others keep the bits of c.
 KVASIR_SIMD_FN V16 fma_n(V16 a, V16 b, V16 c, int n) { return select(mask_bits((1u << n) - 1u), fma(a, b, c), c); }
 
 KVASIR_SIMD_FN V16 abs(V16 x) { return {vabsq_f32(x.q0), vabsq_f32(x.q1), vabsq_f32(x.q2), vabsq_f32(x.q3)}; }
@@ -119,7 +118,7 @@ KVASIR_SIMD_FN V16 copysign(V16 magnitude, V16 sign_of) {
   const uint32x4_t sign = vdupq_n_u32(0x80000000u);
   return select({sign, sign, sign, sign}, sign_of, magnitude);
 }
-/// b when either is NaN or both are zeros (vmaxq_f32 differs there).
+/// b if either is NaN or both are zeros (vmaxq_f32 differs there).
 KVASIR_SIMD_FN V16 max(V16 a, V16 b) { return select(gt(a, b), a, b); }
 
 KVASIR_SIMD_FN float32x4_t pow2_quarter(float32x4_t n) {
@@ -132,7 +131,7 @@ KVASIR_SIMD_FN V16 pow2(V16 n) {
 
 KVASIR_SIMD_FN float32x4_t widen_f16(uint16x4_t h) { return vcvt_f32_f16(vreinterpret_f16_u16(h)); }
 KVASIR_SIMD_FN float32x4_t widen_bf16(uint16x4_t h) { return vreinterpretq_f32_u32(vshll_n_u16(h, 16)); }
-// By bytes, because the address may be odd.
+// Loads bytes, because the address may be odd.
 KVASIR_SIMD_FN uint16x8_t load_u16(const void* p, size_t byte) {
   return vreinterpretq_u16_u8(vld1q_u8(static_cast<const uint8_t*>(p) + byte));
 }
@@ -159,7 +158,7 @@ KVASIR_SIMD_FN V16 load_bf16_n(const void* p, int n) {
   return load_bf16(tail);
 }
 
-// The f16 that a block of integers begins with, in every lane.
+// The f16 at the start of a block of integers, in every lane.
 KVASIR_SIMD_FN float32x4_t block_scale(const void* block) {
   uint16_t half;
   __builtin_memcpy(&half, block, sizeof half);
@@ -173,8 +172,8 @@ KVASIR_SIMD_FN V16 scaled(float32x4_t scale, int8x16_t w) {
   return {scaled(scale, vget_low_s16(lo)), scaled(scale, vget_high_s16(lo)), scaled(scale, vget_low_s16(hi)),
           scaled(scale, vget_high_s16(hi))};
 }
-/// A stored block of q8_0 (34 bytes) or q4_0 (18 bytes): 32 numbers, out[0] and out[1]. scale * w is exact; the fma
-/// gives a zero the sign that the codec does.
+/// Decodes a stored block of q8_0 (34 bytes) or q4_0 (18 bytes) to 32 floats, out[0] and out[1]. scale * w is exact;
+/// the fma gives a zero the same sign as the codec.
 KVASIR_SIMD_FN void load_q8_0(const void* block, V16* out) {
   const float32x4_t scale = block_scale(block);
   const auto* bytes = static_cast<const int8_t*>(block) + 2;
@@ -189,7 +188,7 @@ KVASIR_SIMD_FN void load_q4_0(const void* block, V16* out) {
   out[1] = scaled(scale, vsubq_s8(vreinterpretq_s8_u8(vshrq_n_u8(packed, 4)), eight));
 }
 
-/// lane i += lane i+8, then +4, +2, +1; returns lane 0.
+/// fold() adds lane i+8 to lane i, then i+4, i+2, i+1, and returns lane 0; fold_to_four() stops at four lanes.
 KVASIR_SIMD_FN float32x4_t fold_to_four(V16 x) { return vaddq_f32(vaddq_f32(x.q0, x.q2), vaddq_f32(x.q1, x.q3)); }
 KVASIR_SIMD_FN float fold(V16 x) {
   const float32x4_t four = fold_to_four(x);
@@ -205,13 +204,13 @@ KVASIR_SIMD_FN float32x4_t fold4(const V16* v) {
   return vpaddq_f32(add_halves(fold_to_four(v[0]), fold_to_four(v[1])),
                     add_halves(fold_to_four(v[2]), fold_to_four(v[3])));
 }
-/// Lane i is fold(v[i]), to the bit, for v[0..15]: halves are added while the vectors are transposed.
+/// Lane i is fold(v[i]), with the same bits, for v[0..15]: adds halves while it transposes the vectors.
 KVASIR_SIMD_FN V16 fold16(const V16* v) { return {fold4(v), fold4(v + 4), fold4(v + 8), fold4(v + 12)}; }
 
-/// The largest lane; not said which when one is NaN.
+/// The largest lane; unspecified if a lane is NaN.
 KVASIR_SIMD_FN float largest_lane(V16 x) { return vmaxvq_f32(vmaxq_f32(vmaxq_f32(x.q0, x.q1), vmaxq_f32(x.q2, x.q3))); }
 
-// columns[c] lane r = rows[r] lane c, of 4.
+// Lane r of columns[c] is lane c of rows[r], of 4.
 KVASIR_SIMD_FN void transpose4(const float32x4_t* rows, float32x4_t* columns) {
   const float32x4_t a = vzip1q_f32(rows[0], rows[2]), b = vzip2q_f32(rows[0], rows[2]),
                     c = vzip1q_f32(rows[1], rows[3]), d = vzip2q_f32(rows[1], rows[3]);
@@ -220,7 +219,7 @@ KVASIR_SIMD_FN void transpose4(const float32x4_t* rows, float32x4_t* columns) {
   columns[2] = vzip1q_f32(b, d);
   columns[3] = vzip2q_f32(b, d);
 }
-/// columns[c] lane r = rows[r] lane c, of 16.
+/// Lane r of columns[c] is lane c of rows[r], of 16.
 KVASIR_SIMD_FN void transpose16(const V16* rows, V16* columns) {
   float32x4_t t[4][16];  // [rows 4i to 4i+3][column]
   for (int i = 0; i < 4; ++i) {
@@ -235,7 +234,7 @@ KVASIR_SIMD_FN void transpose16(const V16* rows, V16* columns) {
 }
 
 KVASIR_SIMD_FN void prefetch(const void* p) { __builtin_prefetch(p); }
-/// Not into the first level of the cache.
+/// Prefetches into the level-2 cache, not level 1.
 KVASIR_SIMD_FN void prefetch_far(const void* p) { __builtin_prefetch(p, 0, 2); }
 
 }  // namespace KVASIR_SIMD_NS

@@ -1,4 +1,4 @@
-// vec16_neon.h as the table that vec16_test.cc runs.
+// vec16_neon.h as a table for vec16_test.cc.
 #include "tests/support/vec16_ops.h"
 
 #if defined(__aarch64__)

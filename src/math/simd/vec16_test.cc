@@ -1,5 +1,5 @@
-// Every vec16 operation of every CPU this machine can run, against scalar loops, in bits. The functions built on them
-// are compared with the scalar type here; how accurate they are is functions_test.cc's question.
+// Every vec16 operation of every CPU that this machine can run, against scalar loops, in bits. The functions built on
+// them are compared with the scalar type here; functions_test.cc tests their accuracy.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -28,7 +28,7 @@ using scalar::F1;
 
 uint32_t bits_of(float x) { return std::bit_cast<uint32_t>(x); }
 float from_bits(uint32_t bits) { return std::bit_cast<float>(bits); }
-/// Equal in bits, or both NaN: which operand's payload survives arithmetic is the compiler's choice.
+/// Equal in bits, or both NaN: the compiler chooses which operand's payload survives arithmetic.
 bool same(float a, float b) { return bits_of(a) == bits_of(b) || (std::isnan(a) && std::isnan(b)); }
 
 constexpr float kInf = std::numeric_limits<float>::infinity();
@@ -49,7 +49,7 @@ const float kSpecial[] = {0.0f,
                           0x1.fffffep-1f,
                           1.5f};
 
-/// Sixteen lanes that all differ; every fourth draw is a special value, every fourth any bit pattern.
+/// Sixteen lanes that all differ. Every fourth draw is a special value, every fourth any bit pattern.
 class Lanes {
  public:
   explicit Lanes(uint32_t seed) : random_(seed) {}
@@ -63,14 +63,14 @@ class Lanes {
     if (kind == 0) return kSpecial[random_() % std::size(kSpecial)];
     if (kind == 1) {
       const float any = from_bits(static_cast<uint32_t>(random_()));
-      return std::isnan(any) ? from_bits(bits_of(any) | 0x400000u) : any;  // quiet NaNs only
+      return std::isnan(any) ? from_bits(bits_of(any) | 0x400000u) : any;  // only quiet NaNs
     }
     return static_cast<float>(static_cast<int32_t>(random_())) * 0x1p-28f;
   }
   std::mt19937 random_;
 };
 
-/// Memory whose last byte is followed by a page that cannot be touched.
+/// Memory whose last byte is followed by an inaccessible page.
 class GuardedPage {
  public:
   GuardedPage() : page_(static_cast<size_t>(sysconf(_SC_PAGESIZE))) {
@@ -92,7 +92,7 @@ class GuardedPage {
   bool ready_ = false;
 };
 
-/// The CPUs of this architecture, whether or not this machine can run them.
+/// The targets of this architecture, including those that this machine cannot run.
 std::vector<const Vec16Ops*> compiled_targets() {
   std::vector<const Vec16Ops*> targets;
   for (const Vec16Ops* ops : {vec16_ops_avx2(), vec16_ops_avx512(), vec16_ops_neon()})
@@ -148,7 +148,7 @@ TEST_P(Vec16, ComparisonsAreFalseOnNan) {
       ops_->gt, [](float a, float b, float) { return a > b ? 1.0f : 0.0f; }, "gt");
 }
 
-// These move bits, so NaN payloads and zero signs must survive.
+// These operations move bits, so NaN payloads and zero signs must survive.
 TEST_P(Vec16, SelectionsAndSignsKeepEveryBit) {
   Lanes lanes(11);
   for (int round = 0; round < 400; ++round) {
@@ -169,7 +169,7 @@ TEST_P(Vec16, SelectionsAndSignsKeepEveryBit) {
     expect(
         ops_->copysign, 0, [&](int i) { return (bits_of(a[i]) & 0x7fffffffu) | (bits_of(b[i]) & 0x80000000u); },
         "copysign");
-    const int mask = round * 163;  // walks over many 16-bit patterns, and past them
+    const int mask = round * 163;  // covers many 16-bit patterns, and bits beyond 16
     expect(
         ops_->mask_bits, mask, [&](int i) { return bits_of((mask >> i & 1) != 0 ? a[i] : b[i]); }, "mask_bits");
   }
@@ -269,7 +269,7 @@ TEST_P(Vec16, EveryHalfPatternWidensAsTheCodecDoes) {
   };
   for (const Case& type : {Case{ops_->load_f16, codec_f16()}, Case{ops_->load_bf16, codec_bf16()}})
     for (uint32_t first = 0; first < 65536; first += kLanes) {
-      // At an odd address, which a file's tensor may have.
+      // An odd address, as a file's tensor may have.
       std::byte stored[2 * kLanes + 1];
       for (uint32_t i = 0; i < kLanes; ++i) {
         const uint16_t pattern = static_cast<uint16_t>(first + i);
@@ -317,7 +317,7 @@ TEST_P(Vec16, TransposesAndFindsTheLargest) {
   }
 }
 
-// Around 130,000 bit patterns a function, spread over the whole float range: the same bits as the scalar type.
+// Around 130,000 bit patterns per function, spread over the whole float range, give the same bits as the scalar type.
 TEST_P(Vec16, FunctionsGiveTheScalarBits) {
   struct Case {
     const char* name;

@@ -1,4 +1,4 @@
-// The weigh_logits kernel: plain double arithmetic without fma, so that every target and the scalar text give the same
+// The weigh_logits kernel: plain double arithmetic without fma, so that every target and the scalar table give the same
 // bits. The including file defines KVASIR_SIMD_NS and kDoubleLanes.
 #pragma once
 

@@ -1,5 +1,6 @@
-// Sums of products of a part of integer weights, for CPUs that sum them as words at once: kernels_integer_simd.h asks
-// for them in this form, which others answer with half words (int16_avx2.h). Included behind I16 and dot4.
+// Running sums of products of integer weights, as 32-bit words, for CPUs that add four products to a word in one
+// instruction; other targets keep 16-bit sums (int16_avx2.h). kernels_integer_simd.h uses this API. Included after I16
+// and dot4.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +9,7 @@
 
 namespace KVASIR_SIMD_NS {
 
-/// Sums of products of weights of kBits bits with kFit<kBits> times four activations, before they are words.
+/// Running sums of products of weights of kBits bits with up to 4 * kFit<kBits> activations.
 template <int kBits>
 struct Sums {
   I16 v;

@@ -1,4 +1,4 @@
-// Events in, chunks out.
+// Collects the events of an answer's choices and sends them, whole or as a stream. writer.h formats them.
 #include "serve/api/answer.h"
 
 #include <algorithm>
@@ -12,9 +12,9 @@ namespace kvasir::serve {
 namespace {
 
 constexpr double kPing = 10;          // seconds of silence before a comment keeps the connection alive
-constexpr double kLongestQueue = 10;  // seconds before a stream's status is told though it still waits
+constexpr double kLongestQueue = 10;  // seconds after which a stream starts even though its request still waits
 
-// A slow reader gets the parts of one kind in one piece.
+// Joins parts of one kind that a slow reader has not taken yet.
 void add_parts(std::vector<AnswerPart> parts, News* news) {
   for (AnswerPart& part : parts) {
     const bool is_more = !news->parts.empty() && news->parts.back().kind == part.kind && part.kind != AnswerPart::call;
@@ -59,7 +59,7 @@ void Answer::submit(std::vector<std::vector<int>> prompts) {
       return fail_with(too_long(queue_.ctx(), static_cast<int>(prompts[p].size())));
     Request request = call_.request;
     request.prompt = std::move(prompts[p]);
-    // The queue holds the sink until the request's last event, and the sink the answer.
+    // The queue holds the sink until the request's last event; the sink holds the answer.
     auto id = queue_.submit(std::move(request), [self = shared_from_this(), p](RequestEvent& e) { self->see(p, e); });
     if (!id) return fail_with(api_error(id.error()));
     asked_[p].id = *id;
@@ -112,7 +112,7 @@ void Answer::see_tokens(size_t prompt, int index, Event& event) {
   if (streaming_) exchange_->wake();
 }
 
-// Text into parts. Where one call is asked for, the first complete one ends the choice.
+// Splits text into parts. If only one call is allowed, the first complete call ends the choice.
 void Answer::parse(size_t prompt, int index, size_t tokens, const std::string& text) {
   Choice& choice = choice_at(prompt, index);
   if (!choice.parser) {
@@ -149,7 +149,7 @@ void Answer::cancel_all() {
     if (std::exchange(asked.open, false)) queue_.cancel(asked.id);
 }
 
-// One failure ends all: the client cannot be told half an answer.
+// One failure ends all choices, since an answer cannot report a failure of some of them.
 void Answer::fail_with(const ApiError& error) {
   cancel_all();
   if (streaming_) {
@@ -211,7 +211,7 @@ AnswerFacts Answer::facts() {
           .own = [this] { return own_json(); }};
 }
 
-// Kvasir's own object: what the cache gave, and what makes the answer again.
+// The member "kvasir" of an answer: what the cache contributed, and what is needed to reproduce the answer.
 Json Answer::own_json() const {
   Json own = {{"seed", static_cast<int64_t>(call_.request.options.sampling.seed)}};
   int computed = 0, preempted = 0;
@@ -233,7 +233,7 @@ Json Answer::own_json() const {
   const Asked& first = asked_[0];
   const auto at = static_cast<size_t>(first.admitted ? first.admitted->reused : 0);
   const auto rest = std::span(prompts_[0]).subspan(std::min(at, prompts_[0].size()));
-  // The last token is computed though it is kept: that is no difference.
+  // The last prompt token is always computed, even if it is in the cache; that is not a difference.
   if (first.admitted && !first.admitted->kept_ids.empty() && !rest.empty() && rest[0] != first.admitted->kept_ids[0] &&
       queue_.model().tokenizer() != nullptr) {
     const Tokenizer& tokenizer = *queue_.model().tokenizer();

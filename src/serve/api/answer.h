@@ -1,5 +1,5 @@
-// An answer under way: from the scheduler's events to the client's bytes, whole or as a stream. All of it is in the
-// thread of the HTTP server.
+// Turns the scheduler's events into the client's answer, whole or as a stream. Everything here runs on the thread of
+// the HTTP server.
 #pragma once
 
 #include <functional>
@@ -16,7 +16,7 @@
 
 namespace kvasir::serve {
 
-/// Where requests go; its events come back to the sinks, in this thread.
+/// Accepts requests. Calls their sinks with events, on this thread.
 class RequestQueue {
  public:
   using Sink = std::function<void(RequestEvent& event)>;
@@ -27,7 +27,7 @@ class RequestQueue {
   virtual const Model& model() const = 0;
 };
 
-/// The figures of an answer that is over, for the log and the metrics.
+/// The figures of a finished answer, for the log and the metrics.
 struct AnswerRecord {
   int status = 200;
   std::string error_code = {};
@@ -41,15 +41,16 @@ struct AnswerRecord {
 struct AnswerOptions {
   Envelope envelope;
   std::vector<std::pair<std::string, std::string>> headers = {};  ///< of the HTTP answer
-  std::function<double()> now = {};                               ///< seconds
+  std::function<double()> now = {};                               ///< a clock in seconds
   std::function<void(double seconds, std::function<void()>)> after = {};
   std::function<void(const AnswerRecord&)> on_over = {};
-  std::function<void(double first, double between)> on_token = {};  ///< one of the two, the other is negative
+  /// Called with the seconds to the first token, or those since the token before; the other one is negative.
+  std::function<void(double first, double between)> on_token = {};
 };
 
 class Answer : public std::enable_shared_from_this<Answer> {
  public:
-  /// Submits a request for each of `prompts`, and answers the exchange: when all have ended, or as they go.
+  /// Submits a request for each of `prompts`. Answers the exchange when all have ended, or as a stream.
   static void start(std::shared_ptr<Exchange> exchange, RequestQueue& queue, Call call,
                     std::vector<std::vector<int>> prompts, AnswerOptions options);
 
@@ -85,10 +86,10 @@ class Answer : public std::enable_shared_from_this<Answer> {
   Call call_;
   AnswerOptions o_;
   std::unique_ptr<AnswerWriter> writer_;
-  std::vector<std::vector<int>> prompts_;  // their ids
+  std::vector<std::vector<int>> prompts_;  // token ids
   std::vector<Asked> asked_;               // [prompts]
   std::vector<Choice> choices_;            // [prompts][n]
-  size_t left_ = 0;                        // choices without an end
+  size_t left_ = 0;                        // number of choices that have not ended
   double started_ = 0, last_sent_ = 0;
   bool streaming_ = false, ended_ = false, ping_ = false;
   std::optional<ApiError> stream_error_;

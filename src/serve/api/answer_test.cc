@@ -1,4 +1,4 @@
-// Answers from events that the test makes: the order of chunks, a slow reader, failures, a client that is gone.
+// Tests answers from made-up events: the order of chunks, a slow reader, failures, a client that disconnects.
 #include "serve/api/answer.h"
 
 #include <deque>
@@ -29,7 +29,7 @@ class FakeExchange : public Exchange {
   void wake() override { ++woken; }
   void on_gone(std::function<void()> gone) override { leave = std::move(gone); }
 
-  /// The objects of the events that the client reads now, in order.
+  /// Returns the JSON of the events that are ready for the client, in order.
   std::vector<Json> read() {
     std::vector<Json> events;
     const StreamPart part = more();
@@ -96,7 +96,7 @@ class FakeQueue : public RequestQueue {
 
 class ServeAnswer : public testing::Test {
  protected:
-  // A stream holds its answer until the connection lets it go, and the answer the exchange.
+  // A stream's function holds the answer, which holds the exchange. This breaks the cycle, as the connection would.
   void TearDown() override { exchange->more = nullptr; }
 
   void start(Call call, std::vector<std::vector<int>> prompts = {{5, 6, 7}}) {
@@ -295,7 +295,7 @@ TEST_F(ServeAnswer, OnlyThePromptWasWanted) {
   EXPECT_EQ(json["usage"]["completion_tokens"], 0);
 }
 
-// A call of a tool after reasoning, in pieces.
+// Sends reasoning, text and a tool call, in pieces.
 void send_call(FakeQueue* queue) {
   queue->admit(1, 2);
   for (const char* text : {"<think>why</think>", "so\n<tool_", "call>{\"name\": \"f\", \"argu", "ments\": {\"a\"",

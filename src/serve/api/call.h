@@ -1,4 +1,4 @@
-// A call: what the body of one HTTP request asks of a model, before and after its texts have become token ids.
+// A call: what the body of one HTTP request asks of a model, before and after tokenization.
 #pragma once
 
 #include <cstdint>
@@ -16,39 +16,39 @@
 
 namespace kvasir::serve {
 
-/// The kinds of calls. Each is a bit, so that a field can belong to several.
+/// The kinds of calls. Each is a bit, since a field can belong to several kinds.
 enum Kind : unsigned { kChat = 1, kText = 2, kEmbeddings = 4, kAnyKind = 7 };
 
-/// Whose requests and answers they are. Another API's request is translated into OpenAI's chat before it is read.
+/// The API of a request and its answer. Requests of other APIs are translated into OpenAI's chat completions first.
 enum class Dialect { openai, messages, responses };
 
-/// A prompt as it is sent: a text, or its token ids.
+/// A prompt as sent by the client: a text or token ids.
 using Prompt = std::variant<std::string, std::vector<int>>;
 
 struct Call {
   Kind kind = kText;
   Dialect dialect = Dialect::openai;
-  std::string model = {};  ///< as asked
-  Json messages = {};      ///< kChat; their text is Prompts' first once they are rendered
-  std::vector<Prompt> prompts = {};
-  Request request = {};  ///< of every prompt, but for its ids
-  bool seeded = false;   ///< the seed was given
-  bool nothing = false;  ///< max_tokens is 0: the prompt is computed and kept
+  std::string model = {};            ///< as named by the client
+  Json messages = {};                ///< kChat
+  std::vector<Prompt> prompts = {};  ///< kText, kEmbeddings
+  Request request = {};              ///< for every prompt, without its ids
+  bool seeded = false;               ///< the client gave a seed
+  bool nothing = false;              ///< max_tokens is 0: the prompt is only computed and cached
   bool stream = false, include_usage = false, usage_in_all = false;
   bool return_ids = false, base64 = false;
-  bool add_turn = true;       ///< kChat: the answer is a turn of its own
-  bool goes_on = false;       ///< kChat: the last message is not complete
-  Json template_values = {};  ///< kChat: an object of what the template is told beside the talk, or null
-  Json tools = {};            ///< kChat: an array of functions, or null
-  bool calls_tools = true;    ///< kChat: tool_choice is not "none"
-  bool one_call = false;      ///< kChat: calls after the first one are dropped
-  std::vector<std::string> client_stops = {};      ///< Request's stops without those of a format
+  bool add_turn = true;                            ///< kChat: the answer is a new turn
+  bool goes_on = false;                            ///< kChat: the answer continues the last message
+  Json template_values = {};                       ///< kChat: an object of further template variables, or null
+  Json tools = {};                                 ///< kChat: an array of functions, or null
+  bool calls_tools = true;                         ///< kChat: tool_choice is not "none"
+  bool one_call = false;                           ///< kChat: calls after the first one are dropped
+  std::vector<std::string> client_stops = {};      ///< the client's stops, without those of the chat format
   std::function<AnswerParser()> make_parser = {};  ///< kChat with a template, once the prompt is rendered
-  Json echo = {};                                  ///< Dialect::responses: members of the request in the answer
-  int top_logprobs = 0;                            ///< kChat, before it is known whether any are wanted
+  Json echo = {};                                  ///< Dialect::responses: request members that the answer repeats
+  int top_logprobs = 0;                            ///< kChat: used if `logprobs`
   bool logprobs = false;                           ///< kChat
   std::optional<int> best_of = {}, dimensions = {};
-  std::vector<std::string> ignored = {};  ///< fields that changed nothing
+  std::vector<std::string> ignored = {};  ///< fields without effect
 };
 
 }  // namespace kvasir::serve

@@ -1,4 +1,4 @@
-// OpenAI's chat completions and completions.
+// Writes answers of OpenAI's chat completions and completions.
 #include <utility>
 
 #include "serve/api/format.h"
@@ -13,7 +13,7 @@ Json logprobs_of(const AnswerFacts& a, const Choice& choice) {
   return logprobs_json(a.call.kind, choice.news.logprobs, *a.model.tokenizer(), choice.offset);
 }
 
-// A token's place in the text does not depend on when its text was sent.
+// Number of characters of the tokens in the news. Offsets count tokens' own text, however their text was sent.
 size_t token_characters(const AnswerFacts& a, const Choice& choice) {
   size_t count = 0;
   for (const TokenLogprob& one : choice.news.logprobs)
@@ -128,13 +128,13 @@ class ChatWriter : public AnswerWriter {
     return {{"index", index}, {is_chat ? "delta" : "text", std::move(news)}, {"logprobs", {}}, {"finish_reason", {}}};
   }
 
-  // A chunk for each part; what is known of the tokens is in the first.
+  // Writes a chunk for each part. The first one has the token ids and log probabilities.
   static void add_news(const AnswerFacts& a, size_t index, std::string* out) {
     Choice& c = a.choices[index];
     std::vector<Json> all;
     for (const AnswerPart& part : c.news.parts) all.push_back(chunk_choice(index, delta_of(a, index, part)));
     if (a.call.kind != kChat) all.push_back(chunk_choice(index, c.news.text));
-    // Text that is held back is no news, but for what is told of its tokens.
+    // If a parser holds all text back, a chunk is sent only if it has token ids or log probabilities.
     const bool tells_tokens = a.call.return_ids || a.call.request.options.logprobs >= 0;
     if (all.empty() && (tells_tokens || !c.parser)) all.push_back(chunk_choice(index, {{"content", ""}}));
     if (!all.empty()) {

@@ -1,4 +1,4 @@
-// From errors of the library to statuses and codes.
+// Maps errors of the library to statuses and codes.
 #include "serve/api/errors.h"
 
 #include <fmt/format.h>
@@ -6,7 +6,8 @@
 namespace kvasir::serve {
 namespace {
 
-// "GenerateOptions::max_tokens" to "max_tokens"; names that differ are listed.
+// Converts a parameter such as "GenerateOptions::max_tokens" to its field "max_tokens"; fields of another name are
+// listed.
 std::string field_of(const std::string& where) {
   constexpr std::pair<std::string_view, std::string_view> kOthers[] = {
       {"Generator::prompt", "prompt"},          {"Generator::resume", "resume_token_ids"},
@@ -88,7 +89,7 @@ ApiError too_long(int ctx, int prompt) {
 
 namespace {
 
-// Anthropic's names.
+// Anthropic's names of error types.
 const char* messages_type_of(const ApiError& error) {
   switch (error.status) {
     case 400:

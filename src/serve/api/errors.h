@@ -1,5 +1,5 @@
-// Errors as OpenAI's clients know them: a status, a type, a code, and the parameter. Clients repeat a request after
-// 408, 409, 429 and 5xx by themselves, so one that can never succeed is a 400.
+// Errors in OpenAI's form: a status, a type, a code and the parameter. Clients retry 408, 409, 429 and 5xx on their
+// own, so a request that can never succeed gets a 400.
 #pragma once
 
 #include <optional>
@@ -15,23 +15,23 @@ namespace kvasir::serve {
 
 struct ApiError {
   int status = 400;
-  std::string code = {};     ///< "invalid_value"
+  std::string code = {};     ///< such as "invalid_value"
   std::string message = {};  ///< a sentence for a person
   std::string param = {};
   std::optional<int> retry_after_s = {};
-  Json more = {};  ///< members besides: numbers
+  Json more = {};  ///< further members, an object of numbers
 };
 
-/// An error of the library or of reading a body. Parameters of the API become fields of the request:
-/// "SamplingParams::top_p" is "top_p".
+/// Converts an error of the library or of reading a body. Names of parameters become fields of the request:
+/// "SamplingParams::top_p" becomes "top_p".
 ApiError api_error(const Error& error);
-/// A prompt of `prompt` tokens and more that do not fit `ctx`, in the words that clients look for.
+/// The error for a prompt of `prompt` tokens that does not fit `ctx`, in the words that clients search for.
 ApiError too_long(int ctx, int prompt);
 
-/// {"error": {message, type, param, code}}; of Dialect::messages {"type": "error", "error": {type, message}}.
+/// {"error": {message, type, param, code}}; for Dialect::messages {"type": "error", "error": {type, message}}.
 Json error_json(const ApiError& error, Dialect dialect = Dialect::openai);
 HttpAnswer error_answer(const ApiError& error, Dialect dialect = Dialect::openai);
-/// The answer to what never became a request (HttpRefusal).
+/// The answer to an invalid HTTP request (HttpRefusal).
 HttpAnswer refusal(int status, const std::string& what);
 
 }  // namespace kvasir::serve

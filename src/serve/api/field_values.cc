@@ -1,4 +1,4 @@
-// JSON values to C++ ones.
+// Converts JSON values to C++ values.
 #include "serve/api/field_values.h"
 
 #include <climits>

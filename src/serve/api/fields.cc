@@ -1,4 +1,4 @@
-// Every field of a request, and reading them in order.
+// The table of request fields, their readers, and the loop that reads them in order.
 #include "serve/api/fields.h"
 
 #include <algorithm>
@@ -41,7 +41,7 @@ Read into(std::function<void(Call*, std::string)> put) {
 
 Result<void> not_supported(const std::string& what) { return fail(Error::unsupported, what); }
 
-// A field that asks for what this server does not do, unless its value is `harmless`.
+// Reads a field that is not supported, except with a value that is `harmless`.
 Read only(std::function<bool(const Json&)> harmless, const char* what) {
   return [harmless, what](const Json& value, Call* call) -> Result<void> {
     (void)call;
@@ -58,7 +58,7 @@ Result<void> read_max_tokens(const Json& value, Call* call) {
   return {};
 }
 
-// A string, an array of strings, an array of ids, or an array of those.
+// Reads a string, an array of strings, an array of ids, or an array of arrays of ids.
 Result<void> read_prompts(const Json& value, Call* call) {
   constexpr size_t kMost = 2048;
   if (value.is_string()) {
@@ -86,12 +86,12 @@ Result<void> read_prompts(const Json& value, Call* call) {
   return {};
 }
 
-// What the template is told elsewhere stays what it is.
+// Variables of the template that have their own fields are refused.
 Result<void> read_template_values(const Json& value, Call* call) {
   if (!value.is_object()) return fail(Error::bad_argument, shown(value) + " is no object", {}, "{}");
   for (const char* name : {"messages", "tools", "add_generation_prompt", "continue_final_message"})
     if (value.contains(name))
-      return fail(Error::bad_argument, fmt::format("\"{}\" is a field of its own", name), {}, "other variables");
+      return fail(Error::bad_argument, fmt::format("\"{}\" is set by its own field", name), {}, "other variables");
   for (const auto& [name, json] : value.items()) call->template_values[name] = json;
   return {};
 }
@@ -103,7 +103,7 @@ Result<void> read_messages(const Json& value, Call* call) {
   return {};
 }
 
-// One function of "tools". Null: a tool that is none, which is left out.
+// Reads one entry of "tools". Returns null for a tool that is not a function, which is left out.
 Result<Json> function_of(const Json& tool, size_t index, Call* call) {
   const std::string where = fmt::format("tools[{}]", index);
   if (!tool.is_object() || !tool.contains("type"))
@@ -134,7 +134,7 @@ Result<void> read_tools(const Json& value, Call* call) {
 Result<void> read_tool_choice(const Json& value, Call* call) {
   call->calls_tools = value != "none";
   if (value == "none" || value == "auto") return {};
-  return not_supported("only `none` and `auto`: answers are not constrained yet");
+  return not_supported("only `none` and `auto` are supported: constrained answers are not supported yet");
 }
 
 Result<void> read_logit_bias(const Json& value, Call* call) {
@@ -183,13 +183,14 @@ Result<void> read_resume(const Json& value, Call* call) {
 
 Result<void> read_modalities(const Json& value, Call* call) {
   (void)call;
-  return value == Json::array({"text"}) ? Result<void>() : not_supported("only text is answered");
+  return value == Json::array({"text"}) ? Result<void>() : not_supported("only text answers are supported");
 }
 
 Result<void> read_format(const Json& value, Call* call) {
   (void)call;
   const bool text = value.is_object() && value.value("type", Json()) == "text";
-  return text ? Result<void>() : not_supported("only {\"type\": \"text\"}: answers are not constrained yet");
+  return text ? Result<void>()
+              : not_supported("only {\"type\": \"text\"} is supported: constrained answers are not supported yet");
 }
 
 Result<void> read_samplers(const Json& value, Call* call) {
@@ -212,7 +213,7 @@ std::string range_of(const SamplerParam& p) {
   return fmt::format("{} {:.16g}..{:.16g}", p.whole ? "integer" : "number", p.least, p.greatest);
 }
 
-// Without the names of the API: "SamplingParams::top_p" is the field top_p.
+// Removes the scope of parameters: "SamplingParams::top_p" becomes the field "top_p".
 std::string plain(std::string_view summary) {
   constexpr std::string_view kScope = "SamplingParams::";
   std::string text(summary);
@@ -228,7 +229,7 @@ Field sampler_field(const std::string& name, const SamplerParam& param) {
           .type = is_top_k ? fmt::format("integer -1..{:.16g}", param.greatest) : range_of(param),
           .preset = name == param.name ? "the model's" : fmt::format("`{}`", param.name),
           .summary = name != param.name ? fmt::format("another name of `{}`", param.name)
-                     : is_top_k         ? "keep the most likely tokens; 0 and -1: all"
+                     : is_top_k         ? "keep this number of the most likely tokens; 0 and -1: all"
                                         : plain(param.summary),
           .read = [&param, least, is_penalty](const Json& value, Call* call) -> Result<void> {
             double number = 0;
@@ -253,10 +254,11 @@ void add_sampling(std::vector<Field>* all) {
       all->push_back(sampler_field(std::string(param.name), param));
     }
   all->push_back({"logit_bias", kAnswers, "object of numbers -100..100", "{}",
-                  "added to the logits of token ids; -100 bans", read_logit_bias});
-  all->push_back({"samplers", kAnswers, "array of strings", "all", "which samplers run, in this order", read_samplers});
+                  "added to the logits of these token ids; -100 bans a token", read_logit_bias});
+  all->push_back(
+      {"samplers", kAnswers, "array of strings", "all", "the samplers to run, in this order", read_samplers});
   all->push_back({"seed", kAnswers, "64-bit integer", "drawn",
-                  "the same seed gives the same answer; it is told in `kvasir.seed`",
+                  "the same seed gives the same answer; `kvasir.seed` reports it",
                   into(INT64_MIN, INT64_MAX, [](Call* c, int64_t v) {
                     c->request.options.sampling.seed = static_cast<uint64_t>(v);
                     c->seeded = true;
@@ -264,10 +266,10 @@ void add_sampling(std::vector<Field>* all) {
 }
 
 void add_prompts(std::vector<Field>* all) {
-  all->push_back({"model", kAnyKind, "string", "the first model",
-                  "any name is taken, and the answer tells the real one; a server that is strict about models takes "
-                  "their names only",
-                  into([](Call* c, std::string v) { c->model = std::move(v); })});
+  all->push_back(
+      {"model", kAnyKind, "string", "the first model",
+       "any name is accepted, and the answer reports the model used; a server with strict model names refuses others",
+       into([](Call* c, std::string v) { c->model = std::move(v); })});
   all->push_back(
       {"messages", kChat, "array", "required", "`role` and `content`; parts of kind `text` only", read_messages});
   all->push_back({"prompt", kText, "string, strings, ids, or arrays of ids", "required",
@@ -277,81 +279,88 @@ void add_prompts(std::vector<Field>* all) {
   all->push_back({"add_generation_prompt", kChat, "boolean", "true", "begin a new turn of the assistant",
                   into([](Call* c, bool v) { c->add_turn = v; })});
   all->push_back({"continue_final_message", kChat, "boolean", "false",
-                  "the last message is not complete: the answer goes on with it",
+                  "the last message is incomplete, and the answer continues it",
                   into([](Call* c, bool v) { c->goes_on = v; })});
   all->push_back({"resume_token_ids", kAnswers, "ids, or ids for each choice", "none",
-                  "generated before, by any server: the answer is what follows them", read_resume});
+                  "tokens of this answer that any server generated before; the answer continues after them",
+                  read_resume});
 }
 
 void add_ends(std::vector<Field>* all) {
   all->push_back({"max_tokens", kAnswers, "integer, 0 or more", "to the context's end",
-                  "0: the prompt is computed and kept, nothing is generated", read_max_tokens});
+                  "with 0, the prompt is computed and cached, and nothing is generated", read_max_tokens});
   all->push_back({"max_completion_tokens", kAnswers, "integer, 0 or more", "`max_tokens`",
-                  "the same; wins over `max_tokens`", read_max_tokens});
-  all->push_back({"min_tokens", kAnswers, "integer, 0 or more", "0", "nothing ends the answer before",
+                  "the same; overrides `max_tokens`", read_max_tokens});
+  all->push_back({"min_tokens", kAnswers, "integer, 0 or more", "0",
+                  "no token ends the answer before this number of tokens",
                   into(0, INT_MAX, [](Call* c, int64_t v) { c->request.options.min_tokens = static_cast<int>(v); })});
-  all->push_back(
-      {"stop", kAnswers, "string, or up to 16", "none", "the answer ends before the first of these", read_stop});
+  all->push_back({"stop", kAnswers, "string, or up to 16", "none",
+                  "the answer ends before the first occurrence of one of these texts", read_stop});
   all->push_back({"stop_token_ids", kAnswers, "array of ids", "none",
-                  "end the answer as the model's own end of text does", [](const Json& v, Call* c) -> Result<void> {
+                  "these tokens end the answer like the model's own end-of-text token",
+                  [](const Json& v, Call* c) -> Result<void> {
                     KVASIR_TRY(c->request.options.stop_ids, as_ids(v));
                     return {};
                   }});
-  all->push_back({"ignore_eos", kAnswers, "boolean", "false", "the model's end of text does not end the answer",
+  all->push_back({"ignore_eos", kAnswers, "boolean", "false", "the model's end-of-text token does not end the answer",
                   into([](Call* c, bool v) { c->request.options.ignore_eos = v; })});
-  all->push_back({"include_stop_str_in_output", kAnswers, "boolean", "false", "the stop is part of the text",
+  all->push_back({"include_stop_str_in_output", kAnswers, "boolean", "false",
+                  "the text includes the stop that ended it",
                   into([](Call* c, bool v) { c->request.options.keep_stop = v; })});
 }
 
 void add_answers(std::vector<Field>* all) {
-  all->push_back({"n", kAnswers, "integer 1..16", "1", "choices; choice i is what sampling with choice i gives alone",
+  all->push_back({"n", kAnswers, "integer 1..16", "1", "number of choices; choice i is the same for every `n`",
                   into(1, 16, [](Call* c, int64_t v) { c->request.choices = static_cast<int>(v); })});
-  all->push_back({"best_of", kText, "integer", "`n`", "must be `n`",
+  all->push_back({"best_of", kText, "integer", "`n`", "must equal `n`",
                   into(1, 16, [](Call* c, int64_t v) { c->best_of = static_cast<int>(v); })});
   all->push_back({"stream", kAnswers, "boolean", "false",
-                  "server-sent events, a chunk for each token while the reader keeps up",
+                  "server-sent events, one chunk per token while the reader keeps up",
                   into([](Call* c, bool v) { c->stream = v; })});
   all->push_back({"stream_options", kAnswers, "object", "{}",
-                  "`include_usage`: a last chunk with the usage; `continuous_usage_stats`: in every chunk",
+                  "`include_usage`: a last chunk with the usage; `continuous_usage_stats`: the usage in every chunk",
                   read_stream_options});
-  all->push_back({"logprobs", kChat, "boolean", "false", "log probabilities of the raw row, before any sampler",
+  all->push_back({"logprobs", kChat, "boolean", "false", "log probabilities of the raw logits, before any sampler",
                   into([](Call* c, bool v) { c->logprobs = v; })});
   all->push_back({"top_logprobs", kChat, "integer 0..20", "0",
-                  "with `logprobs`: of so many of the likeliest tokens too",
+                  "with `logprobs`: number of likeliest tokens to report as well",
                   into(0, 20, [](Call* c, int64_t v) { c->top_logprobs = static_cast<int>(v); })});
   all->push_back({"logprobs", kText, "integer 0..5", "none",
-                  "log probabilities of the raw row, and of so many of the likeliest tokens",
+                  "log probabilities of the raw logits, for the token and this number of likeliest tokens",
                   into(0, 5, [](Call* c, int64_t v) { c->request.options.logprobs = static_cast<int>(v); })});
-  all->push_back({"return_token_ids", kAnswers, "boolean", "false", "`token_ids` of each choice, `prompt_token_ids`",
+  all->push_back({"return_token_ids", kAnswers, "boolean", "false",
+                  "adds `token_ids` and `prompt_token_ids` to each choice",
                   into([](Call* c, bool v) { c->return_ids = v; })});
-  all->push_back({"receipt", kAnswers, "boolean", "false", "the proof of what was computed, in `kvasir.receipt`",
+  all->push_back({"receipt", kAnswers, "boolean", "false", "adds the proof of what was computed as `kvasir.receipt`",
                   into([](Call* c, bool v) { c->request.options.receipt = v; })});
-  all->push_back({"lookup", kAnswers, "integer 0..64", "0",
-                  "tokens guessed in a pass from the text before, and checked: the answer is the same",
-                  into(0, 64, [](Call* c, int64_t v) { c->request.options.lookup = static_cast<int>(v); })});
+  all->push_back(
+      {"lookup", kAnswers, "integer 0..64", "0",
+       "upper bound on tokens drafted per pass from earlier text; they are verified, so the answer is the same",
+       into(0, 64, [](Call* c, int64_t v) { c->request.options.lookup = static_cast<int>(v); })});
   all->push_back({"encoding_format", kEmbeddings, "`float`, `base64`", "`float`",
-                  "base64: of 32-bit floats, the least byte first", [](const Json& v, Call* c) -> Result<void> {
+                  "base64: 32-bit floats, least significant byte first", [](const Json& v, Call* c) -> Result<void> {
                     if (v != "float" && v != "base64")
                       return fail(Error::bad_argument, shown(v) + " is no format", {}, "float or base64");
                     c->base64 = v == "base64";
                     return {};
                   }});
-  all->push_back({"dimensions", kEmbeddings, "integer", "the model's", "must be the model's",
+  all->push_back({"dimensions", kEmbeddings, "integer", "the model's", "must equal the model's",
                   into(1, INT_MAX, [](Call* c, int64_t v) { c->dimensions = static_cast<int>(v); })});
-  all->push_back(
-      {"pooling", kEmbeddings, "`mean`, `last`", "`mean`", "of the final states, L2-normalised", read_pooling});
+  all->push_back({"pooling", kEmbeddings, "`mean`, `last`", "`mean`",
+                  "pooling of the final states; the result is L2-normalised", read_pooling});
 }
 
 void add_scheduling(std::vector<Field>* all) {
-  all->push_back({"priority", kAnyKind, "integer", "0", "within the key's own requests, larger goes first",
+  all->push_back({"priority", kAnyKind, "integer", "0", "among the requests of one API key, larger values run first",
                   into(-1000000, 1000000, [](Call* c, int64_t v) { c->request.priority = static_cast<int>(v); })});
   all->push_back(
       {"timeout_ms", kAnyKind, "integer, 0 or more", "0",
-       "an answer that is not complete by then ends with `deadline_exceeded`; 0: none",
+       "an answer that is not complete by then ends with `deadline_exceeded`; 0: no limit",
        into(0, INT64_MAX / 2, [](Call* c, int64_t v) { c->request.timeout_s = static_cast<double>(v) / 1e3; })});
-  all->push_back({"cache_prompt", kAnyKind, "boolean", "true", "false: nothing kept is used, nothing is kept",
+  all->push_back({"cache_prompt", kAnyKind, "boolean", "true",
+                  "with false, no cached text is reused, and none is stored",
                   into([](Call* c, bool v) { c->request.reuse = v; })});
-  all->push_back({"cache_salt", kAnyKind, "string", "\"\"", "what is kept under one salt is not used under another",
+  all->push_back({"cache_salt", kAnyKind, "string", "\"\"", "text cached under one salt is not reused under another",
                   into([](Call* c, std::string v) { c->request.salt = std::move(v); })});
 }
 
@@ -361,25 +370,25 @@ void add_others(std::vector<Field>* all) {
   };
   all->push_back({"response_format", kChat, "`{\"type\": \"text\"}`", "text", "", read_format});
   all->push_back({"tools", kChat, "array", "none",
-                  "functions that the answer may call; tools of another type are left out, and told in `ignored`",
+                  "functions that the answer may call; tools of other types are left out and listed in `ignored`",
                   read_tools});
   all->push_back({"tool_choice", kChat, "`none`, `auto`", "`auto`",
-                  "none: what looks like a call is text; the prompt is the same", read_tool_choice});
-  all->push_back({"parallel_tool_calls", kChat, "boolean", "true", "false: the answer ends with its first call",
+                  "with `none`, calls are returned as text; the prompt is the same", read_tool_choice});
+  all->push_back({"parallel_tool_calls", kChat, "boolean", "true", "with false, the answer ends after its first call",
                   into([](Call* c, bool v) { c->one_call = !v; })});
-  refused("functions", kChat, "functions are not called");
-  refused("function_call", kChat, "functions are not called");
-  all->push_back({"reasoning_effort", kChat, "string", "", "a variable of the chat template of that name",
+  refused("functions", kChat, "it is not supported; tools are");
+  refused("function_call", kChat, "it is not supported; tools are");
+  all->push_back({"reasoning_effort", kChat, "string", "", "sets the chat template's variable of this name",
                   into([](Call* c, std::string v) { c->template_values["reasoning_effort"] = std::move(v); })});
   all->push_back({"chat_template_kwargs", kChat, "object", "{}",
-                  "more variables of the chat template: `enable_thinking`", read_template_values});
-  refused("grammar", kAnswers, "answers are not constrained yet");
-  refused("json_schema", kAnswers, "answers are not constrained yet");
-  refused("structured_outputs", kAnswers, "answers are not constrained yet");
-  refused("web_search_options", kChat, "nothing is searched");
-  refused("audio", kChat, "only text is answered");
-  refused("echo", kText, "the prompt is not repeated");
-  refused("suffix", kText, "nothing is filled in before a suffix");
+                  "further variables of the chat template, such as `enable_thinking`", read_template_values});
+  refused("grammar", kAnswers, "constrained answers are not supported yet");
+  refused("json_schema", kAnswers, "constrained answers are not supported yet");
+  refused("structured_outputs", kAnswers, "constrained answers are not supported yet");
+  refused("web_search_options", kChat, "web search is not supported");
+  refused("audio", kChat, "only text answers are supported");
+  refused("echo", kText, "repeating the prompt in the answer is not supported");
+  refused("suffix", kText, "inserting text before a suffix is not supported");
   all->push_back({"modalities", kChat, "`[\"text\"]`", "", "", read_modalities});
   for (const char* name : {"user", "safety_identifier", "prompt_cache_key", "prompt_cache_retention", "store",
                            "metadata", "service_tier", "prediction", "verbosity"})
@@ -412,7 +421,7 @@ Result<void> check_required(const Call& call) {
   return {};
 }
 
-// Fields that only together say what is meant.
+// Checks and combines fields that depend on each other.
 Result<void> settle(Call* call) {
   KVASIR_CHECK(check_required(*call));
   if (call->logprobs) call->request.options.logprobs = call->top_logprobs;
@@ -435,7 +444,7 @@ const std::vector<Field>& fields() {
 }
 
 Result<Call> read_call(Kind kind, const Json& body, const SamplingParams& defaults, bool strict) {
-  if (!body.is_object()) return fail(Error::bad_argument, "the body is no JSON object", "body");
+  if (!body.is_object()) return fail(Error::bad_argument, "the body is not a JSON object", "body");
   Call call{.kind = kind};
   call.request.options.sampling = defaults;
   constexpr size_t kMostNamed = 16;

@@ -1,5 +1,4 @@
-// The one table of a request's fields: it reads them, refuses what is wrong with them, and is the table of
-// docs/api-http.md.
+// The table of all request fields. It reads and checks the fields, and generates the table in docs/api-http.md.
 #pragma once
 
 #include <functional>
@@ -13,20 +12,20 @@ namespace kvasir::serve {
 
 struct Field {
   std::string name;
-  unsigned kinds;      ///< whose it is
-  std::string type;    ///< with its range, for people
-  std::string preset;  ///< the value where it is absent
+  unsigned kinds;      ///< the kinds of calls that have the field
+  std::string type;    ///< type and range, for the documentation
+  std::string preset;  ///< the value if the field is absent
   std::string summary;
-  /// Null: it is known and changes nothing.
+  /// Null for a known field that has no effect.
   std::function<Result<void>(const Json& value, Call* call)> read = {};
 };
 
-/// In the order in which they are read: a later one wins.
+/// In the order in which they are read; a later field overrides an earlier one.
 const std::vector<Field>& fields();
 
-/// Reads an object's fields into a call of `kind`; null is absent. Fields that change nothing, and with `strict` off
-/// those that are not known, are named in Call::ignored. Errors: a body that is no object, a field that is missing or
-/// wrong, or one that would change the answer and that this server does not do.
+/// Reads the fields of an object into a call of `kind`; a null field counts as absent. Fields without effect and,
+/// unless `strict`, unknown fields are listed in Call::ignored. Errors: the body is not an object; a field is missing,
+/// invalid, or unknown and `strict`; or a field asks for something that this server does not support.
 Result<Call> read_call(Kind kind, const Json& body, const SamplingParams& defaults, bool strict);
 
 /// The table in Markdown.

@@ -1,4 +1,4 @@
-// Fields of requests, messages as text, errors as clients know them; the table in the documentation.
+// Tests the fields of requests, the rendering of messages, the form of errors, and the table in the documentation.
 #include "serve/api/fields.h"
 
 #include <cstdlib>
@@ -23,7 +23,7 @@ Result<Call> read(Kind kind, const std::string& body, bool strict = false) {
   return read_call(kind, *parse_json(body), defaults(), strict);
 }
 
-// A call of a text with these fields besides.
+// Reads a completion call with these fields added.
 Call with(const std::string& fields) {
   auto call = read(kText, R"({"prompt": "a", )" + fields + "}");
   EXPECT_TRUE(call) << fields << ": " << call.error().message();
@@ -176,7 +176,7 @@ TEST(ServeFields, UnknownOnesAreNamedOrRefused) {
   EXPECT_TRUE(read(kText, R"({"prompt": "a", "user": "u", "x_new": null})", true));
 }
 
-// ---- talks by a template -------------------------------------------------------------------------------------------
+// ---- conversations by a template -----------------------------------------------------------------------------------
 
 Result<ChatText> by_template(std::string_view jinja, const std::string& fields) {
   const auto call = read(kChat, R"({"messages": [{"role": "user", "content": "hi"}], )" + fields + "}");

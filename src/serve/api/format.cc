@@ -1,4 +1,4 @@
-// Objects of OpenAI's API.
+// Builds the JSON objects of OpenAI's API.
 #include "serve/api/format.h"
 
 #include <algorithm>
@@ -33,7 +33,7 @@ Json chat_logprobs(const std::vector<TokenLogprob>& all, const Tokenizer& tokeni
   return {{"content", std::move(content)}, {"refusal", nullptr}};
 }
 
-// Two tokens may have one text: the likelier one is told.
+// Two tokens may have the same text; the likelier one is reported.
 Json text_logprobs(const std::vector<TokenLogprob>& all, const Tokenizer& tokenizer, size_t offset) {
   Json tokens = Json::array(), values = Json::array(), tops = Json::array(), offsets = Json::array();
   for (const TokenLogprob& one : all) {

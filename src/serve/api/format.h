@@ -1,4 +1,4 @@
-// Answers as JSON: what OpenAI's objects and chunks are made of.
+// The JSON members of OpenAI's answers and chunks.
 #pragma once
 
 #include <string>
@@ -11,22 +11,22 @@
 
 namespace kvasir::serve {
 
-/// 24 hex digits after `prefix`, drawn.
+/// Returns `prefix` followed by 24 random hex digits.
 std::string new_id(const std::string& prefix);
-/// "stop", "length"; of a cancelled choice too: it is told to nobody.
+/// Returns "length", or "stop" for any other reason.
 const char* finish_name(StopReason reason);
 
 Json usage_json(const Usage& usage);
-/// llama-server's names, of a request's first choice.
+/// The timings of a request's first choice, with llama-server's names.
 Json timings_json(const Finished& done, int generated);
-/// `offset`: characters of the text before, for kText.
+/// `offset`: number of characters of the text before, for kText.
 Json logprobs_json(Kind kind, const std::vector<TokenLogprob>& logprobs, const Tokenizer& tokenizer, size_t offset);
 
-/// The object of a whole answer, or with `chunk` of a piece of one; its choices are to be set.
+/// Returns the object of a whole answer, or of a chunk of one. The caller sets its choices.
 Json envelope_json(Kind kind, const Envelope& envelope, bool chunk);
-/// An embedding: numbers, or with base64 the bytes of its floats.
+/// Returns an embedding as numbers, or as base64 of its 32-bit floats.
 Json embedding_json(int index, const std::vector<float>& values, bool base64);
-/// How many characters a text in UTF-8 has.
+/// Returns the number of characters of a text in UTF-8.
 size_t characters(std::string_view text);
 
 }  // namespace kvasir::serve

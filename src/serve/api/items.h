@@ -1,4 +1,4 @@
-// The items of an answer: its parts, joined into reasoning, texts and calls.
+// Joins the parts of an answer into items: reasoning, texts and calls.
 #pragma once
 
 #include <string>
@@ -9,13 +9,13 @@
 namespace kvasir::serve {
 
 struct AnswerItem {
-  AnswerPart::Kind kind = AnswerPart::content;  ///< never arguments
-  std::string text = {};                        ///< of a call: its arguments
-  std::string name = {};                        ///< of a call
-  int call = -1;                                ///< of a call: which
+  AnswerPart::Kind kind = AnswerPart::content;  ///< never AnswerPart::arguments
+  std::string text = {};                        ///< for a call, its arguments
+  std::string name = {};                        ///< for a call
+  int call = -1;                                ///< for a call, its index
 };
 
-/// Whether a part begins a new item after these.
+/// Whether a part begins a new item after `items`.
 inline bool begins_item(const std::vector<AnswerItem>& items, const AnswerPart& part) {
   if (items.empty() || part.kind == AnswerPart::call) return true;
   return part.kind != AnswerPart::arguments && part.kind != items.back().kind;

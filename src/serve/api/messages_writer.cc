@@ -1,4 +1,4 @@
-// Anthropic's Messages: an answer is blocks, one after the other.
+// Writes answers of Anthropic's Messages, which consist of consecutive blocks.
 #include "serve/api/format.h"
 #include "serve/api/items.h"
 #include "serve/api/writer.h"
@@ -6,7 +6,7 @@
 namespace kvasir::serve {
 namespace {
 
-// The three sum to the prompt. What is computed is kept too, at no price, so nothing is counted as written.
+// The three input counts sum to the prompt. Cache writes have no price here, so none are counted.
 Json usage_of(const AnswerFacts& a) {
   return {{"input_tokens", a.usage.prompt - a.usage.cached},
           {"cache_creation_input_tokens", 0},
@@ -14,7 +14,7 @@ Json usage_of(const AnswerFacts& a) {
           {"output_tokens", a.usage.completion}};
 }
 
-// The text that ended the answer, where the client named it.
+// Returns the text that ended the answer, if it is one of the client's stops.
 Json stop_sequence(const AnswerFacts& a, const Choice& choice) {
   const std::string& text = choice.done->generation.stop_text;
   const auto& stops = a.call.client_stops;
@@ -37,7 +37,7 @@ Json block_json(const AnswerFacts& a, const AnswerItem& item, bool whole) {
   if (item.kind == AnswerPart::content) return {{"type", "text"}, {"text", text}};
   if (item.kind == AnswerPart::reasoning) return {{"type", "thinking"}, {"thinking", text}, {"signature", ""}};
   const std::string id = call_id(a.envelope, 0, item.call, a.choices[0].parser->id_characters());
-  // Arguments that are no JSON cannot be an object: their text is not lost.
+  // Arguments that are not a JSON object are kept as text.
   Json input = Json::parse(text.empty() ? "{}" : text, nullptr, false);
   if (!input.is_object()) input = {{"arguments", text}};
   return {{"type", "tool_use"}, {"id", id}, {"name", item.name}, {"input", std::move(input)}};
@@ -92,7 +92,7 @@ class MessagesWriter : public AnswerWriter {
                                             {"index", blocks_},
                                             {"content_block", block_json(a, items_.back(), false)}});
     }
-    items_.back().text.clear();  // sent: nothing needs it again
+    items_.back().text.clear();  // already sent
     if (part.kind == AnswerPart::call) return;
     Json delta = {{"type", "text_delta"}, {"text", part.text}};
     if (part.kind == AnswerPart::reasoning) delta = {{"type", "thinking_delta"}, {"thinking", part.text}};

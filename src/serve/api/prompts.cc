@@ -1,4 +1,4 @@
-// Messages and texts to ids.
+// Renders messages and tokenizes prompts.
 #include "serve/api/prompts.h"
 
 #include <fmt/format.h>
@@ -10,7 +10,7 @@ namespace {
 
 std::string at(size_t message) { return fmt::format("messages[{}]", message); }
 
-// A string, or parts of which all are texts.
+// Reads the content of a message: a string, or parts that are all texts.
 Result<std::string> content_of(const Json& message, const std::string& where) {
   const auto content = message.find("content");
   if (content == message.end() || content->is_null()) return std::string();
@@ -24,7 +24,7 @@ Result<std::string> content_of(const Json& message, const std::string& where) {
     if (!part.is_object() || !part.contains("type"))
       return fail(Error::bad_argument, "a part without a type", here, R"({"type": "text", "text": "..."})");
     if (part["type"] != "text")
-      return fail(Error::unsupported, fmt::format("parts of type {} are not read", shown(part["type"])), here,
+      return fail(Error::unsupported, fmt::format("parts of type {} are not supported", shown(part["type"])), here,
                   "text parts");
     KVASIR_TRY(const std::string more, as_string(part.value("text", Json())));
     text += more;
@@ -47,11 +47,11 @@ Result<std::vector<Turn>> turns_of(const Json& messages) {
     if (!role) return fail(Error::bad_argument, role.error().what, at(i) + ".role", "user");
     turn.role = *role == "developer" ? "system" : *role;
     if (turn.role != "system" && turn.role != "user" && turn.role != "assistant")
-      return fail(Error::unsupported, fmt::format("the role \"{}\" has no place in this format", *role),
+      return fail(Error::unsupported, fmt::format("the role \"{}\" is not supported in this chat format", *role),
                   at(i) + ".role", "system, user, assistant");
     const auto calls = message.find("tool_calls");
     if (calls != message.end() && !calls->empty())
-      return fail(Error::unsupported, "calls of tools have no place in this format", at(i) + ".tool_calls");
+      return fail(Error::unsupported, "tool calls are not supported in this chat format", at(i) + ".tool_calls");
     KVASIR_TRY(turn.content, content_of(message, at(i)));
     turns.push_back(std::move(turn));
   }
@@ -69,7 +69,7 @@ Result<std::string> render_plain(const Json& messages, bool add_turn, bool goes_
   for (const Turn& turn : turns) {
     if (!text.empty()) text += '\n';
     if (turn.role == "user") text += "User: ";
-    // An answer begins with the space that follows the colon, whether or not its client kept it.
+    // Exactly one space follows the colon, whether or not the client kept the one that the model generated.
     if (turn.role == "assistant") text += turn.content.starts_with(' ') ? "Assistant:" : "Assistant: ";
     text += turn.content;
   }
@@ -82,10 +82,11 @@ namespace {
 
 Result<void> check_tools(const Call& call, const ChatFormat& format) {
   if (call.tools.empty() || !call.calls_tools) return {};
-  if (format.chat_template == nullptr) return fail(Error::unsupported, "tools have no place in this format", "tools");
+  if (format.chat_template == nullptr)
+    return fail(Error::unsupported, "tools are not supported in this chat format", "tools");
   if (format.chat_template->writes_tools()) return {};
-  return fail(Error::unsupported, "this model's chat template does not write them", "tools",
-              "a template that does, or none");
+  return fail(Error::unsupported, "this model's chat template does not support tools", "tools",
+              "a template that supports tools, or no tools");
 }
 
 AnswerOptions answer_options(const Call& call) {
@@ -95,7 +96,7 @@ AnswerOptions answer_options(const Call& call) {
   return options;
 }
 
-// Variables that the template does not know change nothing.
+// Lists variables that the template does not read as ignored.
 void note_unread(Call* call, const ChatFormat& format) {
   if (!call->template_values.is_object() || format.chat_template == nullptr) return;
   for (const auto& [name, value] : call->template_values.items())
@@ -109,7 +110,7 @@ Result<ChatText> render_talk(const Call& call, const ChatFormat& format, std::ve
   KVASIR_CHECK(check_tools(call, format));
   if (format.chat_template == nullptr) {
     if (!call.template_values.empty())
-      return fail(Error::unsupported, "there is no template that takes it",
+      return fail(Error::unsupported, "this chat format has no template variables",
                   call.template_values.contains("reasoning_effort") ? "reasoning_effort" : "chat_template_kwargs");
     KVASIR_TRY(std::string text, render_plain(call.messages, call.add_turn, call.goes_on, stops));
     return ChatText{.text = std::move(text)};

@@ -1,4 +1,4 @@
-// OpenAI's Responses: an answer is items, each with its own events.
+// Writes answers of OpenAI's Responses, which consist of items, each with its own events.
 #include <fmt/format.h>
 
 #include "serve/api/format.h"
@@ -16,7 +16,7 @@ Json usage_of(const Usage& u) {
           {"total_tokens", u.prompt + u.completion}};
 }
 
-// "msg_..." of "resp_...": an item's own id.
+// Derives the id of an item, such as "msg_...", from the answer's id "resp_...".
 std::string item_id(const AnswerFacts& a, const AnswerItem& item, size_t index) {
   const char* prefix = item.kind == AnswerPart::content ? "msg_" : item.kind == AnswerPart::call ? "fc_" : "rs_";
   return fmt::format("{}{}{:02x}", prefix, a.envelope.id.substr(a.envelope.id.find('_') + 1), index);
@@ -28,7 +28,7 @@ Json text_part(const std::string& text) {
 
 Json reasoning_part(const std::string& text) { return {{"type", "reasoning_text"}, {"text", text}}; }
 
-// With its status: "in_progress" has no text yet.
+// Returns an item with its status. An item "in_progress" has no text yet.
 Json item_json(const AnswerFacts& a, const AnswerItem& item, size_t index, const char* status) {
   const bool begins = std::string_view(status) == "in_progress";
   Json json = {{"id", item_id(a, item, index)}};
@@ -51,7 +51,7 @@ Json item_json(const AnswerFacts& a, const AnswerItem& item, size_t index, const
 
 bool is_cut(const AnswerFacts& a) { return a.choices[0].done->generation.stop_reason == StopReason::length; }
 
-// A cut answer's last item is not complete.
+// The last item of a truncated answer is incomplete.
 const char* status_of(const AnswerFacts& a, bool last) { return last && is_cut(a) ? "incomplete" : "completed"; }
 
 Json response_json(const AnswerFacts& a, const char* status, const std::vector<AnswerItem>& items) {

@@ -1,5 +1,5 @@
-// Requests of other APIs, translated into OpenAI's chat completions. Their answers are messages_writer.cc's and
-// responses_writer.cc's.
+// Translates requests of other APIs into OpenAI's chat completions. messages_writer.cc and responses_writer.cc write
+// the answers.
 #pragma once
 
 #include <string>
@@ -9,17 +9,17 @@
 
 namespace kvasir::serve {
 
-/// A request as chat completions have it.
+/// A request translated into chat completions.
 struct Translated {
   Json body = Json::object();
-  std::vector<std::string> ignored = {};  ///< parts of the request that changed nothing
+  std::vector<std::string> ignored = {};  ///< parts of the request without effect
   Json echo = {};                         ///< members that the answer repeats
 };
 
-/// Anthropic's Messages. `counts`: of count_tokens, which needs no max_tokens. Errors: what is no such request, a part
-/// that is no text, both with their place.
+/// Translates Anthropic's Messages. `counts`: the request is for count_tokens, which needs no max_tokens. Errors, with
+/// the place: an invalid request, or a block of an unsupported type.
 Result<Translated> translate_messages(const Json& body, bool counts);
-/// OpenAI's Responses, without a state. Errors: the same; what needs a state.
+/// Translates OpenAI's Responses, without stored state. Errors: as above, or a field that needs stored state.
 Result<Translated> translate_responses(const Json& body);
 
 }  // namespace kvasir::serve

@@ -1,4 +1,4 @@
-// Anthropic's Messages. Source: docs.anthropic.com/en/api/messages.
+// Translates requests of Anthropic's Messages. Source: docs.anthropic.com/en/api/messages.
 #include <array>
 
 #include <fmt/format.h>
@@ -15,11 +15,11 @@ std::string type_of(const Json& block) {
 }
 
 tl::unexpected<Error> no_place(const Json& block, const std::string& where) {
-  return fail(Error::unsupported, fmt::format("blocks of type {} are not read", shown(block.value("type", Json()))),
-              where, "text");
+  return fail(Error::unsupported,
+              fmt::format("blocks of type {} are not supported", shown(block.value("type", Json()))), where, "text");
 }
 
-// A string, or blocks of text.
+// Reads a string, or blocks of text.
 Result<std::string> text_of(const Json& value, const std::string& where) {
   if (value.is_null()) return std::string();
   if (value.is_string()) return value.get<std::string>();
@@ -35,7 +35,7 @@ Result<std::string> text_of(const Json& value, const std::string& where) {
   return text;
 }
 
-// A client's line that changes with each request would part every prompt from what is kept, at its first token.
+// Some clients send this line, which changes with each request, so no prompt would share a prefix with the cache.
 constexpr std::string_view kBilling = "x-anthropic-billing-header";
 
 Result<void> add_system(const Json& value, Translated* out) {
@@ -55,7 +55,7 @@ Result<void> add_system(const Json& value, Translated* out) {
   return {};
 }
 
-// The parts of a user's message, in their order: results of tools are messages of their own.
+// Adds the parts of a user's message in order. Tool results become separate messages.
 Result<void> add_user(const Json& content, const std::string& where, Json* messages) {
   std::string text;
   bool has_text = false;
@@ -135,7 +135,7 @@ Result<void> add_messages(const Json& body, Translated* out) {
       messages.push_back({{"role", "system"}, {"content", text}});
     }
   }
-  // The beginning of an answer that is to go on.
+  // A last message of the assistant is the beginning of an answer, which is continued.
   const Json& last = messages.back();
   if (last["role"] == "assistant" && !last.contains("tool_calls")) out->body["continue_final_message"] = true;
   return {};
@@ -161,13 +161,14 @@ Result<void> add_tools(const Json& body, Translated* out) {
   if (choice.is_null()) return {};
   const std::string type = type_of(choice);
   if (type == "any" || type == "tool")
-    return fail(Error::unsupported, "only auto and none: answers are not constrained yet", "tool_choice");
+    return fail(Error::unsupported, "only auto and none are supported: constrained answers are not supported yet",
+                "tool_choice");
   out->body["tool_choice"] = type;
   if (choice.value("disable_parallel_tool_use", Json()) == true) out->body["parallel_tool_calls"] = false;
   return {};
 }
 
-// Fields whose names or forms differ.
+// Translates fields whose names or forms differ.
 Result<void> add_options(const Json& body, bool counts, Translated* out) {
   if (body.contains("max_tokens"))
     out->body["max_tokens"] = body["max_tokens"];
@@ -184,7 +185,7 @@ Result<void> add_options(const Json& body, bool counts, Translated* out) {
 }  // namespace
 
 Result<Translated> translate_messages(const Json& body, bool counts) {
-  if (!body.is_object()) return fail(Error::bad_argument, "the body is no JSON object", "body");
+  if (!body.is_object()) return fail(Error::bad_argument, "the body is not a JSON object", "body");
   Translated out;
   out.body["messages"] = Json::array();
   if (body.contains("system")) KVASIR_CHECK(add_system(body["system"], &out));

@@ -1,4 +1,5 @@
-// OpenAI's Responses, of which nothing is stored. Source: platform.openai.com/docs/api-reference/responses.
+// Translates requests of OpenAI's Responses; nothing is stored. Source:
+// platform.openai.com/docs/api-reference/responses.
 #include <array>
 
 #include <fmt/format.h>
@@ -14,7 +15,7 @@ std::string word(const Json& object, const char* name) {
   return value.is_string() ? value.get<std::string>() : std::string();
 }
 
-// A string, or parts that are texts.
+// Reads a string, or parts that are texts.
 Result<std::string> text_of(const Json& value, const std::string& where) {
   if (value.is_string()) return value.get<std::string>();
   if (!value.is_array()) return fail(Error::bad_argument, shown(value) + " is no text", where, "a string or parts");
@@ -24,7 +25,7 @@ Result<std::string> text_of(const Json& value, const std::string& where) {
     constexpr std::array<std::string_view, 5> kTexts{"input_text", "output_text", "text", "reasoning_text",
                                                      "summary_text"};
     if (std::find(kTexts.begin(), kTexts.end(), type) == kTexts.end())
-      return fail(Error::unsupported, fmt::format("parts of type \"{}\" are not read", type.substr(0, 40)), here,
+      return fail(Error::unsupported, fmt::format("parts of type \"{}\" are not supported", type.substr(0, 40)), here,
                   "input_text");
     KVASIR_TRY(const std::string more, as_string(value[i].value("text", Json())));
     text += more;
@@ -32,7 +33,7 @@ Result<std::string> text_of(const Json& value, const std::string& where) {
   return text;
 }
 
-/// Items become messages; those of one answer become one message.
+/// Converts items to messages. Consecutive items of one answer become one message.
 class Items {
  public:
   explicit Items(Json* messages) : messages_(messages) {}
@@ -61,7 +62,7 @@ class Items {
       if (!text.empty()) answer(false)["reasoning_content"] = text;
       return {};
     }
-    return fail(Error::unsupported, fmt::format("items of type \"{}\" are not read", type.substr(0, 40)), where,
+    return fail(Error::unsupported, fmt::format("items of type \"{}\" are not supported", type.substr(0, 40)), where,
                 "message, function_call, function_call_output, reasoning");
   }
 
@@ -81,7 +82,7 @@ class Items {
     return {};
   }
 
-  // The message of the answer that the last item was of, or a new one.
+  // Returns the assistant's message that the last item belongs to, or a new one.
   Json& answer(bool calls) {
     if (!is_answer_) messages_->push_back({{"role", "assistant"}, {"content", ""}});
     is_answer_ = true;
@@ -130,11 +131,11 @@ Result<void> add_tools(const Json& body, Translated* out) {
   return {};
 }
 
-// What needs answers that were stored, or work that goes on without its client.
+// Refuses fields that need stored answers or work without a connected client.
 Result<void> check_state(const Json& body) {
   for (const char* name : {"previous_response_id", "conversation", "prompt"})
     if (const Json value = body.value(name, Json()); !value.is_null() && value != "")
-      return fail(Error::unsupported, "nothing is stored here", name, "the whole talk as input");
+      return fail(Error::unsupported, "this server stores no answers", name, "the whole conversation as input");
   if (body.value("background", Json()) == true)
     return fail(Error::unsupported, "an answer ends with its connection", "background", "false");
   return {};
@@ -170,7 +171,7 @@ Json echo_of(const Json& body) {
 }  // namespace
 
 Result<Translated> translate_responses(const Json& body) {
-  if (!body.is_object()) return fail(Error::bad_argument, "the body is no JSON object", "body");
+  if (!body.is_object()) return fail(Error::bad_argument, "the body is not a JSON object", "body");
   KVASIR_CHECK(check_state(body));
   Translated out;
   KVASIR_CHECK(add_input(body, &out));

@@ -1,4 +1,4 @@
-// Requests of other APIs as chat completions have them.
+// Tests the translation of other APIs' requests into chat completions.
 #include "serve/api/translate.h"
 
 #include <gmock/gmock.h>
@@ -103,12 +103,12 @@ TEST(ServeResponses, ItemsBecomeMessages) {
 
 TEST(ServeResponses, ErrorsNameTheirPlace) {
   EXPECT_EQ(of_responses(R"({"input": "a", "previous_response_id": "r"})"),
-            "previous_response_id: nothing is stored here");
+            "previous_response_id: this server stores no answers");
   EXPECT_EQ(of_responses(R"({"input": "a", "background": true})"), "background: an answer ends with its connection");
   EXPECT_EQ(of_responses(R"({"input": [{"type": "item_reference"}]})"),
-            "input[0]: items of type \"item_reference\" are not read");
+            "input[0]: items of type \"item_reference\" are not supported");
   EXPECT_EQ(of_responses(R"({"input": [{"role": "user", "content": [{"type": "input_image"}]}]})"),
-            "input[0].content[0]: parts of type \"input_image\" are not read");
+            "input[0].content[0]: parts of type \"input_image\" are not supported");
   EXPECT_TRUE(of_responses(R"({})").is_string());
 }
 

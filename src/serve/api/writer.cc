@@ -1,4 +1,4 @@
-// Which writer a call has, and what the writers share.
+// Selects the writer of a call, and holds the writers' helpers.
 #include "serve/api/writer.h"
 
 #include <fmt/format.h>

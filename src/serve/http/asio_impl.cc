@@ -1,3 +1,3 @@
-// The compiled part of Asio and Beast, once for all that include their headers.
+// Compiles the non-template parts of Asio and Beast once for all files that include their headers.
 #include <boost/asio/impl/src.hpp>
 #include <boost/beast/src.hpp>

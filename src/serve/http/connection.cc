@@ -1,5 +1,5 @@
-// A connection's life as coroutines on the server's one thread: waiting, answering, closing. How a request is read is
-// connection_read.cc's.
+// The coroutines of a connection on the server's one thread: waiting, answering, closing. connection_read.cc reads
+// requests.
 #include "serve/http/connection.h"
 
 #include <poll.h>
@@ -24,7 +24,7 @@ using asio::ip::tcp;
 using boost::system::error_code;
 
 constexpr size_t kWriteBytes = 256 << 10;
-/// How long a connection that ends waits for the client to read the last answer and close.
+/// Time that an ending connection waits for the client to read the last answer and close.
 constexpr double kLingerSeconds = 2;
 
 constexpr auto kAsTuple = asio::as_tuple(asio::use_awaitable);
@@ -79,7 +79,7 @@ asio::awaitable<void> Connection::serve() {
   close();
 }
 
-/// Waits for a request's first byte, without a buffer. False: the connection ends.
+/// Waits for a request's first byte, without a buffer. Returns false if the connection ends.
 asio::awaitable<bool> Connection::arrival(bool first) {
   if (buffer_.size() == 0) {
     buffer_ = {};
@@ -89,7 +89,7 @@ asio::awaitable<bool> Connection::arrival(bool first) {
     if (!draining_) std::tie(error) = co_await socket_.async_wait(tcp::socket::wait_read, kAsTuple);
     idle_ = false;
     if (closed_ || late_) co_return false;
-    // A request may have come in the moment of the call.
+    // A request may have arrived just before drain() was called; it is still answered.
     if (draining_ && socket_.available(error) == 0) co_return false;
     if (error && !draining_) co_return false;
   }
@@ -97,7 +97,7 @@ asio::awaitable<bool> Connection::arrival(bool first) {
   co_return true;
 }
 
-/// One request and its answer. False: the connection ends.
+/// Reads and answers one request. Returns false if the connection ends.
 asio::awaitable<bool> Connection::take_request() {
   HttpRequest request;
   framing_ = {};
@@ -113,7 +113,7 @@ asio::awaitable<bool> Connection::take_request() {
     if (!written) co_return false;
   }
   error_code ignored;
-  // Closed with unread bytes, the system would send a reset, and the client might lose the answer by it.
+  // Closing a socket with unread bytes sends a reset, by which the client might lose the answer.
   const bool unread = verdict.status > 0 || buffer_.size() > 0 || socket_.available(ignored) > 0;
   if (!framing_.keep_alive && unread) co_await linger();
   co_return framing_.keep_alive;
@@ -141,7 +141,7 @@ asio::awaitable<Connection::Verdict> Connection::give_to_handler(HttpRequest req
     if (!written) verdict.status = -1;
   }
   error_code ignored;
-  socket_.cancel(ignored);  // the watch
+  socket_.cancel(ignored);  // ends watch()
   look_again_.cancel();
   turn_ = nullptr;
   turn->end(verdict.status < 0);
@@ -177,7 +177,7 @@ asio::awaitable<bool> Connection::write_stream(Turn& turn) {
       if (closed_) co_return false;
       continue;
     }
-    // An empty chunk would be the end.
+    // An empty chunk would end the stream.
     const bool chunked = !framing_.http10;
     const std::string before = chunked && !part.bytes.empty() ? chunk_head(part.bytes.size()) : "";
     std::string after = before.empty() ? "" : "\r\n";
@@ -213,7 +213,7 @@ void Connection::expires(double seconds) {
   late_ = false;
   deadline_.expires_after(to_duration(seconds));
   deadline_.async_wait([this, self = shared_from_this(), number = ++deadline_number_](error_code error) {
-    // The wait may have ended when this was in the loop's queue already, where no cancel reaches it.
+    // cancel() does not reach a handler that is already queued in the loop; the number shows that it is outdated.
     if (error || number != deadline_number_) return;
     late_ = true;
     error_code ignored;
@@ -231,7 +231,7 @@ void Connection::ring() {
   bell_.cancel();
 }
 
-/// Waits for the next ring(), and lets the loop run in any case.
+/// Waits for the next ring(). Always yields to the loop once.
 asio::awaitable<void> Connection::rung() {
   if (rung_) {
     co_await asio::post(socket_.get_executor(), asio::use_awaitable);
@@ -242,7 +242,7 @@ asio::awaitable<void> Connection::rung() {
   rung_ = false;
 }
 
-/// Until the turn ends: closes the connection when the client is gone.
+/// Closes the connection if the client goes before the turn ends.
 void Connection::watch() {
   socket_.async_wait(tcp::socket::wait_read, [this, self = shared_from_this(), turn = turn_](error_code error) {
     if (!error && turn->notify) look();
@@ -254,7 +254,7 @@ void Connection::look() {
   const int ready = ::poll(&socket, 1, 0);
   if (ready > 0 && (socket.revents & ~POLLIN) != 0) return close();
   if (ready <= 0) return watch();
-  // The next request is there: waiting for bytes would return at once, for as long as this one runs.
+  // The next request has arrived, so waiting for bytes would return at once again and again. Check once per second.
   look_again_.expires_after(std::chrono::seconds(1));
   look_again_.async_wait([this, self = shared_from_this(), turn = turn_](error_code error) {
     if (!error && turn->notify) look();

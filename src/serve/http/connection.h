@@ -1,5 +1,5 @@
-// One connection: requests are read, given to the handler and answered, one after the other. Its socket and its times
-// live here; what the texts look like is message.h's, the listening http_server.cc's.
+// One server connection: reads requests, passes them to the handler and writes the answers, one after the other. Owns
+// the socket and its deadlines. message.h formats the text of HTTP; http_server.cc listens.
 #pragma once
 
 #include <array>
@@ -18,14 +18,14 @@
 
 namespace kvasir::serve {
 
-/// What all connections of a server share.
+/// The data that all connections of a server share.
 struct ConnectionContext {
   HttpLimits limits;
   HttpHandler handler;
   HttpRefusal refusal;
 };
 
-/// At most thirty years: more would leave the clock's range.
+/// Converts seconds, clamped to 0..1e9 (over 30 years), since a larger span would overflow the clock.
 std::chrono::nanoseconds to_duration(double seconds);
 
 class Connection : public std::enable_shared_from_this<Connection> {
@@ -33,11 +33,11 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Connection(boost::asio::ip::tcp::socket socket, const ConnectionContext& context);
   ~Connection();
 
-  /// Ends when the connection has ended.
+  /// Serves until the connection has ended.
   boost::asio::awaitable<void> serve();
-  /// Ends the connection when what is asked for is answered: at once, if nothing is.
+  /// Ends the connection after the current answer; at once if no request is pending.
   void drain();
-  /// Ends it now; a client that waits for an answer is gone.
+  /// Ends the connection now. A pending request sees its client as gone.
   void close();
 
  private:
@@ -45,7 +45,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   using Buffers = std::array<boost::asio::const_buffer, 3>;
   template <class T>
   using Task = boost::asio::awaitable<T>;
-  /// 0: all is well. Less: the connection ends, and nobody is told. More: it ends with this refusal.
+  /// status 0: success. Negative: the connection ends without an answer. Positive: it ends after a refusal with this
+  /// HTTP status and `what` as its reason.
   struct Verdict {
     int status = 0;
     std::string what = {};
@@ -78,9 +79,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   boost::asio::ip::tcp::socket socket_;
   const ConnectionContext& context_;
-  boost::beast::flat_buffer buffer_;  ///< what has come and is not parsed; without memory while idle
+  boost::beast::flat_buffer buffer_;  ///< received bytes that are not parsed yet; holds no memory while idle
   boost::asio::steady_timer deadline_, bell_, look_again_;
-  std::shared_ptr<Turn> turn_;  ///< of the request that is with the handler
+  std::shared_ptr<Turn> turn_;  ///< of the request that the handler has
   std::string peer_;
   Framing framing_;
   unsigned deadline_number_ = 0;

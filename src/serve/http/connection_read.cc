@@ -1,4 +1,4 @@
-// How a connection reads a request: Beast's parser, within the limits.
+// Reads a request with Beast's parser, within the limits.
 #include <cstdint>
 #include <limits>
 
@@ -21,7 +21,7 @@ using boost::system::error_code;
 constexpr size_t kReadBytes = 16 << 10;
 constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
 
-/// Line ends before a request belong to none: some clients send one after a body.
+/// Skips line breaks before a request; some clients send one after a body.
 void skip_line_ends(boost::beast::flat_buffer& buffer) {
   while (buffer.size() > 0) {
     const char c = *static_cast<const char*>(buffer.data().data());
@@ -36,7 +36,7 @@ struct Connection::Parser : http::request_parser<http::string_body> {};
 
 asio::awaitable<Connection::Verdict> Connection::read_request(HttpRequest& request) {
   Parser parser;
-  parser.header_limit(std::numeric_limits<std::uint32_t>::max());  // Beast's own depends on how the bytes are cut
+  parser.header_limit(std::numeric_limits<std::uint32_t>::max());  // Beast's limit depends on how the bytes arrive
   parser.body_limit(context_.limits.body_bytes);
   Verdict verdict = co_await read_head(parser);
   if (verdict.status != 0) co_return verdict;
@@ -95,7 +95,7 @@ asio::awaitable<Connection::Verdict> Connection::read_body(Parser& parser) {
     }
     if (error && error != http::error::need_more) co_return Verdict{400, error.message()};
     if (parser.is_done()) co_return Verdict{};
-    // What stays unparsed is the line before a chunk, or the trailer.
+    // The unparsed rest is an incomplete chunk line or trailer.
     if (buffer_.size() > context_.limits.header_bytes) co_return Verdict{400, "a chunk's line is too long"};
     Verdict verdict = co_await receive();
     if (verdict.status == 408) verdict.what = "the body took too long";
@@ -112,7 +112,7 @@ asio::awaitable<Connection::Verdict> Connection::receive() {
   co_return Verdict{error ? -1 : 0};
 }
 
-/// The request of a parsed head, and how its answer goes.
+/// Fills in the request and the framing of its answer from the parsed head.
 Connection::Verdict Connection::understand(const Parser& parser, HttpRequest& request) {
   const auto& head = parser.get();
   framing_.http10 = head.version() == 10;
@@ -124,11 +124,11 @@ Connection::Verdict Connection::understand(const Parser& parser, HttpRequest& re
     auto [at, is_new] = request.headers.try_emplace(lower_case(field.name_string()), field.value());
     if (!is_new) at->second.append(", ").append(field.value());
   }
-  // Without its end known, the body would be read as the next request.
+  // The end of a body in another coding is unknown, so the body would be read as the next request.
   if (head.count(http::field::transfer_encoding) > 0 && !parser.chunked()) {
-    return {501, "of transfer codings only chunked is known"};
+    return {501, "chunked is the only supported transfer coding"};
   }
-  if (!parse_target(head.target(), request)) return {400, "the path has an escape that is none"};
+  if (!parse_target(head.target(), request)) return {400, "the path has an invalid escape"};
   return {};
 }
 

@@ -1,4 +1,4 @@
-// Lines end with LF, CR or both; fields but for `data`, and comments, are passed over.
+// The parser of events. Lines end with LF, CR or both; comments and all fields except `data` are ignored.
 #include "serve/http/event_stream.h"
 
 #include <utility>

@@ -1,4 +1,4 @@
-// Server-sent events as a client reads them: bytes, cut anywhere, to the data of each event. No sockets here.
+// Parses server-sent events for a client, from bytes in pieces of any size to the data of each event. No sockets here.
 #pragma once
 
 #include <functional>
@@ -13,8 +13,7 @@ class EventReader {
  public:
   using OnData = std::function<void(std::string_view data)>;
 
-  /// Calls `on_data` for each event that ends in these bytes; one without data is none. Errors: an event that is larger
-  /// than any (damaged).
+  /// Calls `on_data` for each event with data that ends in these bytes. Errors: an event of over 16 MiB (damaged).
   Result<void> read(std::string_view bytes, const OnData& on_data);
 
  private:
@@ -22,7 +21,7 @@ class EventReader {
 
   std::string line_, data_;
   bool has_data_ = false;
-  bool after_return_ = false;  ///< the last byte was a CR: a LF after it belongs to it
+  bool after_return_ = false;  ///< the last byte was a CR, so a LF that follows is part of the line break
 };
 
 }  // namespace kvasir::serve

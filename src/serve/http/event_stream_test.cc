@@ -1,4 +1,4 @@
-// Events out of bytes that are cut anywhere.
+// Tests events from bytes in pieces of any size.
 #include "serve/http/event_stream.h"
 
 #include <gmock/gmock.h>

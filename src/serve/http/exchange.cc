@@ -44,7 +44,7 @@ void Turn::end(bool client_is_gone) {
   if (!notify) return;
   gone = client_is_gone;
   notify = nullptr;
-  // They may hold the exchange, which holds this: a circle that ends here.
+  // The functions may hold the exchange, which holds this turn. Moving them out breaks the cycle.
   const auto asked = std::exchange(next, nullptr);
   const auto told = std::exchange(on_gone, nullptr);
   if (gone && told) told();

@@ -1,4 +1,4 @@
-// One request between its handler and its connection: what both know of it. No sockets here.
+// The state of one request that its handler and its connection share. No sockets here.
 #pragma once
 
 #include <functional>
@@ -9,16 +9,16 @@
 
 namespace kvasir::serve {
 
-/// The connection reads what the exchange wrote, and ends the turn; from then on the exchange does nothing.
+/// The handler's exchange writes the turn; the connection reads it and ends it. After that the exchange does nothing.
 struct Turn {
-  std::function<void()> notify;      ///< wakes the connection; empty: the turn is over
-  std::optional<HttpAnswer> answer;  ///< of a stream: its head
-  std::function<StreamPart()> next;  ///< of a stream
+  std::function<void()> notify;      ///< wakes the connection; empty once the turn is over
+  std::optional<HttpAnswer> answer;  ///< the answer, or the head of a stream
+  std::function<StreamPart()> next;  ///< set for a stream
   std::function<void()> on_gone;
-  bool dropped = false;  ///< the handler let go of the exchange and gave no answer
-  bool gone = false;     ///< the turn ended because the client went
+  bool dropped = false;  ///< the handler released the exchange without an answer
+  bool gone = false;     ///< the turn ended because the client disconnected
 
-  /// The first call counts. Lets go of all that the handler gave.
+  /// Ends the turn and releases the handler's functions. Later calls do nothing.
   void end(bool client_is_gone);
 };
 

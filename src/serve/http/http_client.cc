@@ -1,4 +1,4 @@
-// Calls as coroutines on one loop: connect, write, read what comes. The parser is Beast's.
+// Each call is a coroutine on one loop: connect, write, read. Beast parses the answers.
 #include "serve/http/http_client.h"
 
 #include <algorithm>
@@ -52,7 +52,7 @@ std::string head_of(const HttpCall& call, const std::string& host) {
 
 // ---- a call -------------------------------------------------------------------------------------------------------
 
-/// What all calls of a client share.
+/// The data that all calls of a client share.
 struct Server {
   std::vector<tcp::endpoint> endpoints;
   std::string name;
@@ -66,7 +66,7 @@ class Flight : public std::enable_shared_from_this<Flight> {
 
   asio::awaitable<void> fly();
   void end(Result<void> whole);
-  /// Nothing is told any more.
+  /// Closes the connection. The listener is not called any more.
   void drop();
 
  private:
@@ -122,7 +122,7 @@ asio::awaitable<Result<void>> Flight::talk() {
   co_return Result<void>();
 }
 
-/// Connects, and sends the call.
+/// Connects and sends the request.
 asio::awaitable<error_code> Flight::open() {
   const auto [error, endpoint] = co_await asio::async_connect(socket_, server_.endpoints, kAsTuple);
   if (error) co_return error;
@@ -131,12 +131,12 @@ asio::awaitable<error_code> Flight::open() {
   expires(server_.limits.silence_s);
   const std::string head = head_of(call_, server_.name);
   const std::array<asio::const_buffer, 2> buffers = {asio::buffer(head), asio::buffer(call_.body)};
-  // Of a server that answers before it has read all, the answer says why.
+  // A write error is ignored: a server that stops reading early usually answers with the reason.
   co_await asio::async_write(socket_, buffers, kAsTuple);
   co_return error_code();
 }
 
-/// Past the informational answers.
+/// Reads a head, skipping informational answers (1xx).
 asio::awaitable<error_code> Flight::read_head(std::optional<Parser>* parser) {
   for (;;) {
     parser->emplace();
@@ -162,7 +162,7 @@ asio::awaitable<error_code> Flight::read_body(Parser* parser) {
   co_return error_code();
 }
 
-/// Moves the deadline. The timer is left alone while it is not too late: every piece of an answer comes here.
+/// Moves the deadline. Called for every piece of an answer, so it restarts the timer only if that would fire too late.
 void Flight::expires(double seconds) {
   deadline_ = Clock::now() + to_duration(seconds);
   if (!watching_ || deadline_ < watch_.expiry()) watch();
@@ -218,9 +218,9 @@ Result<void> Client::resolve(const HttpUrl& url) {
   error_code error;
   const auto found =
       tcp::resolver(context_).resolve(url.host, std::to_string(url.port), tcp::resolver::numeric_service, error);
-  if (error) return fail(Error::bad_argument, "no address of this name: " + error.message(), server_.name);
+  if (error) return fail(Error::bad_argument, "the host name has no address: " + error.message(), server_.name);
   server_.endpoints.assign(found.begin(), found.end());
-  // "localhost" has both kinds, and most servers listen at the first.
+  // "localhost" has IPv4 and IPv6 addresses, and most servers listen on IPv4.
   std::stable_partition(server_.endpoints.begin(), server_.endpoints.end(),
                         [](const tcp::endpoint& at) { return at.address().is_v4(); });
   return {};
@@ -248,7 +248,7 @@ void Client::after(double seconds, std::function<void()> task) {
   });
 }
 
-// "a.example", "127.0.0.1:80", "[::1]:80"
+// Parses host and port: "a.example", "127.0.0.1:80", "[::1]:80".
 bool parse_place(std::string_view place, HttpUrl* url) {
   if (place.starts_with('[')) {
     const size_t end = place.find(']');
@@ -271,12 +271,12 @@ bool parse_place(std::string_view place, HttpUrl* url) {
 Result<HttpUrl> parse_url(const std::string& url) {
   constexpr std::string_view kScheme = "http://";
   if (url.starts_with("https://"))
-    return fail(Error::unsupported, "https is not spoken here", url, "http, to a proxy that speaks it");
+    return fail(Error::unsupported, "https is not supported", url, "http, through a proxy that speaks https");
   const size_t slash = std::min(url.find('/', kScheme.size()), url.size());
   HttpUrl parsed;
   if (!url.starts_with(kScheme) || url.find_first_of(" \r\n?#@") != url.npos ||
       !parse_place(std::string_view(url).substr(kScheme.size(), slash - kScheme.size()), &parsed))
-    return fail(Error::bad_argument, "no URL of a server", url, "http://127.0.0.1:8080");
+    return fail(Error::bad_argument, "it is not the URL of a server", url, "http://127.0.0.1:8080");
   parsed.path = url.substr(slash);
   while (parsed.path.ends_with('/')) parsed.path.pop_back();
   return parsed;
@@ -288,7 +288,7 @@ Result<std::unique_ptr<HttpClient>> HttpClient::create(const HttpUrl& url, const
     KVASIR_CHECK(client->resolve(url));
     return client;
   } catch (const boost::system::system_error& error) {
-    return fail(Error::io, error.what(), name_of(url));  // the loop's own descriptors
+    return fail(Error::io, error.what(), name_of(url));  // the loop could not get its file descriptors
   }
 }
 

@@ -1,5 +1,5 @@
-// The HTTP/1.1 client: many calls at once on the thread that calls run(), each on a connection of its own, whose answer
-// is told as it comes. It knows no JSON and no events.
+// The HTTP/1.1 client: many concurrent calls on the thread that calls run(), each on its own connection. Answers are
+// passed to a listener as they arrive. JSON and events are not handled here.
 #pragma once
 
 #include <cstdint>
@@ -15,17 +15,17 @@
 namespace kvasir::serve {
 
 struct HttpUrl {
-  std::string host;  ///< of an IPv6 address without its brackets
+  std::string host;  ///< an IPv6 address has no brackets here
   uint16_t port = 80;
   std::string path = {};  ///< "" or "/prefix"
 };
 
-/// "http://HOST[:PORT][/PREFIX]". Errors: anything else (bad_argument); https (unsupported).
+/// Parses "http://HOST[:PORT][/PREFIX]". Errors: anything else (bad_argument); https (unsupported).
 Result<HttpUrl> parse_url(const std::string& url);
 
 struct HttpClientLimits {
   double connect_s = 10;
-  double silence_s = 600;  ///< without a byte from the server
+  double silence_s = 600;  ///< longest time without a byte from the server
   size_t header_bytes = 64 << 10;
 };
 
@@ -35,28 +35,28 @@ struct HttpCall {
   std::vector<std::pair<std::string, std::string>> headers = {};
 };
 
-/// Called in the client's loop with the status, the body in pieces, and once with the end. Nothing is called after the
-/// end or after cancel().
+/// Functions that the client's loop calls: with the status, with each piece of the body, and once at the end. None is
+/// called after the end or after cancel().
 struct HttpListener {
   std::function<void(int status)> on_head = {};
   std::function<void(std::string_view bytes)> on_body = {};
-  /// Errors: no connection, one that breaks (io); what is no HTTP (damaged); a limit of time (timed_out).
+  /// Errors: the connection fails or breaks (io); the answer is not HTTP (damaged); a time limit (timed_out).
   std::function<void(Result<void> whole)> on_end = {};
 };
 
 class HttpClient {
  public:
-  /// Errors: a host without an address (bad_argument).
+  /// Errors: a host without an address (bad_argument); no event loop can be created (io).
   static Result<std::unique_ptr<HttpClient>> create(const HttpUrl& url, const HttpClientLimits& limits = {});
   virtual ~HttpClient() = default;
 
-  /// The path is the call's alone, without the prefix of the URL.
+  /// Starts a call and returns its id. The call's path must include the URL's prefix.
   virtual uint64_t send(HttpCall call, HttpListener listener) = 0;
   /// Closes the call's connection.
   virtual void cancel(uint64_t call) = 0;
-  /// `task` in the client's loop, in `seconds`.
+  /// Runs `task` in the client's loop after `seconds`.
   virtual void after(double seconds, std::function<void()> task) = 0;
-  /// Until nothing is under way, or stop().
+  /// Runs the loop until no call or task is pending, or until stop().
   virtual void run() = 0;
   virtual void stop() = 0;
 };

@@ -1,4 +1,4 @@
-// Calls to this library's own server, and to what is none.
+// Tests calls to this library's own server, and to servers that do not speak HTTP or fail.
 #include "serve/http/http_client.h"
 
 #include <optional>
@@ -106,7 +106,7 @@ TEST(HttpClient, TellsAStreamAsItComes) {
     server->post([&source, part, last = parts.empty()] { source.put({part, last}); });
   };
   listener.on_head = [&](int) { put(); };
-  listener.on_body = [&](std::string_view bytes) {  // the next is not there before this one is told
+  listener.on_body = [&](std::string_view bytes) {  // each piece is sent only after the one before was received
     told.pieces.emplace_back(bytes);
     if (!parts.empty()) put();
   };
@@ -143,7 +143,7 @@ TEST(HttpClient, HasManyCallsAtOnce) {
   RunningServer server([&](std::shared_ptr<Exchange> exchange) {
     kept.push_back(std::move(exchange));
     if (kept.size() < 50) return;
-    for (const auto& each : kept) echo(each);  // none before all are there
+    for (const auto& each : kept) echo(each);  // answered once all 50 have arrived
   });
   const auto client = client_of(server.port());
   std::vector<Told> told(50);

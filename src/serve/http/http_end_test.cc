@@ -1,4 +1,4 @@
-// The server's loop: its end, its tasks and signals, and other threads.
+// Tests the server's loop: its end, its tasks and signals, and other threads.
 #include <csignal>
 
 #include <atomic>
@@ -82,7 +82,7 @@ TEST(ThreadsHttpServer, AnswersComeFromOtherThreadsByPost) {
   std::vector<std::thread> workers;
   RunningServer server([&](std::shared_ptr<Exchange> exchange) {
     workers.emplace_back([&, exchange = std::move(exchange)]() mutable {
-      // The exchange goes back into the loop: its last reference is the loop's.
+      // Moves the exchange back into the loop, which must release the last reference.
       loop->post([&, kept = std::move(exchange)] {
         kept->answer({.body = told(kept->request())});
         ++answered;

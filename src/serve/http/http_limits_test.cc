@@ -1,4 +1,4 @@
-// Limits of sizes, times and numbers, and what an idle server costs.
+// Tests the limits of sizes, times and connections, and the cost of an idle server.
 #include <sys/resource.h>
 
 #include <ctime>
@@ -137,7 +137,7 @@ TEST(HttpServerLimits, WithoutFileDescriptorsItWaits) {
   EXPECT_EQ(client.ask("GET /1 HTTP/1.1\r\n\r\n").status, 200);
   rlimit limit = {};
   getrlimit(RLIMIT_NOFILE, &limit);
-  // The client's own descriptor is the last that there is: the server's side of it cannot be had.
+  // The client's socket takes the last file descriptor, so the server cannot accept it.
   const int next = ::dup(0);
   ::close(next);
   const rlimit low = {static_cast<rlim_t>(next + 1), limit.rlim_max};

@@ -1,4 +1,4 @@
-// The listening socket, the loop, its timers and signals. What happens on a connection is connection.h's.
+// The listening socket, the loop, its timers and signals. connection.h serves the connections.
 #include "serve/http/http_server.h"
 
 #include <csignal>
@@ -25,7 +25,7 @@ namespace asio = boost::asio;
 using asio::ip::tcp;
 using boost::system::error_code;
 
-/// After a failed accept, most likely for want of a file descriptor.
+/// Pause after a failed accept, which most likely lacked a file descriptor.
 constexpr auto kAcceptAgain = std::chrono::milliseconds(100);
 
 std::string name_of(const HttpOptions& options) {
@@ -75,11 +75,12 @@ Result<void> Server::open(const HttpOptions& options) {
   const auto flags = tcp::resolver::passive | tcp::resolver::numeric_service;
   const auto found = tcp::resolver(context_).resolve(options.host, std::to_string(options.port), flags, error);
   if (error || options.host.empty()) {
-    return fail(Error::bad_argument, "no address of this name: " + error.message(), name_of(options),
+    return fail(Error::bad_argument, "the host name has no address: " + error.message(), name_of(options),
                 "127.0.0.1, 0.0.0.0 or an address of this machine");
   }
   std::vector<tcp::endpoint> endpoints(found.begin(), found.end());
-  // A name may have both kinds, "localhost" most of all; what its users write instead is 127.0.0.1.
+  // A name such as "localhost" may have IPv4 and IPv6 addresses. IPv4 comes first, since its users also write
+  // 127.0.0.1.
   std::stable_partition(endpoints.begin(), endpoints.end(), [](const auto& at) { return at.address().is_v4(); });
   for (const auto& endpoint : endpoints) {
     error = bind(endpoint);
@@ -157,7 +158,7 @@ void Server::await_signal() {
   signals_->async_wait([this](error_code error, int signal) {
     if (error) return;
     await_signal();
-    // A copy: the task may set another one.
+    // Copied, since the task may set another one.
     const auto task = signal_task_;
     task(signal);
   });
@@ -185,7 +186,7 @@ Result<std::unique_ptr<HttpServer>> HttpServer::listen(const HttpOptions& option
     KVASIR_CHECK(server->open(options));
     return server;
   } catch (const boost::system::system_error& error) {
-    return fail(Error::io, error.what(), name_of(options));  // the loop's own descriptors
+    return fail(Error::io, error.what(), name_of(options));  // the loop could not get its file descriptors
   }
 }
 

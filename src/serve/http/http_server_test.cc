@@ -1,4 +1,4 @@
-// Requests and answers: what the handler sees, and what goes back.
+// Tests requests as the handler sees them, and answers as the client gets them.
 #include "serve/http/http_server.h"
 
 #include <netinet/tcp.h>
@@ -64,7 +64,7 @@ TEST(HttpServerRequest, WhatIsNoRequestIsRefused) {
   RunningServer server(echo);
   const std::vector<std::string> wrong = {
       "G(T / HTTP/1.1\r\n\r\n",
-      "\x16\x03\x01\x02",  // of a client that speaks TLS
+      "\x16\x03\x01\x02",  // from a client that speaks TLS
       "GET / HTTP/3.7\r\n\r\n",
       "GET / HTTP/1.1\r\nno colon\r\n\r\n",
       "POST / HTTP/1.1\r\nContent-Length: x\r\n\r\n",
@@ -84,7 +84,7 @@ TEST(HttpServerRequest, WhatIsNoRequestIsRefused) {
   }
   raw::Client client = server.client();
   EXPECT_EQ(client.ask("POST / HTTP/1.1\r\nTransfer-Encoding: gzip\r\n\r\nGET /evil HTTP/1.1\r\n\r\n").status, 501);
-  EXPECT_EQ(client.answer().status, 0);  // what followed was no request
+  EXPECT_EQ(client.answer().status, 0);  // the rest was not read as a request
 }
 
 TEST(HttpServerAnswer, SaysWhatHttpNeeds) {
@@ -110,7 +110,7 @@ TEST(HttpServerAnswer, HeadHasTheHeadersOfGetAndNoBody) {
   raw::Client client = server.client();
   client.send("HEAD /a HTTP/1.1\r\n\r\n");
   const raw::Answer answer = client.answer(true);
-  EXPECT_EQ(answer.headers.at("content-length"), "9");  // of "HEAD /a||"
+  EXPECT_EQ(answer.headers.at("content-length"), "9");  // the length of "HEAD /a||"
   EXPECT_EQ(client.ask("GET /b HTTP/1.1\r\n\r\n").body, "GET /b||");
 }
 
@@ -251,7 +251,7 @@ TEST(HttpServerListen, ErrorsNameTheAddress) {
 TEST(HttpServerListen, APortCanBeTakenAgainAtOnce) {
   RunningServer server(echo);
   raw::Client client = server.client();
-  client.ask("GET / HTTP/1.1\r\nConnection: close\r\n\r\n");  // closed by the server: its end lives on in TIME_WAIT
+  client.ask("GET / HTTP/1.1\r\nConnection: close\r\n\r\n");  // the server closes, so its socket stays in TIME_WAIT
   EXPECT_TRUE(client.closes_within(5));
   client.close();
   server.destroy();

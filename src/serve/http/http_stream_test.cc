@@ -1,4 +1,4 @@
-// Streams, and clients that go.
+// Tests streams, and clients that disconnect.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -78,7 +78,7 @@ TEST(HttpServerStream, ManyWakesAskOnceAndNoneIsLost) {
   EXPECT_LE(asked(), 3);
   std::string chunk;
   for (int i = 0; i < 2000; ++i) {
-    // Posted, not waited for: some meet a write under way, some its end.
+    // Posted without waiting, so some pieces arrive during a write and some after it.
     server->post([&source, i] { source.put({std::to_string(i), false}); });
     ASSERT_TRUE(client.chunk_of(chunk));
     ASSERT_EQ(chunk, std::to_string(i));
@@ -113,7 +113,7 @@ TEST(HttpServerStream, ASlowReaderIsAskedNoFurther) {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
     now = server.in_loop([&] { return asked; });
   }
-  EXPECT_LT(now, 80);  // 8 MB: more than any socket's buffers
+  EXPECT_LT(now, 80);  // 80 parts are 8 MB, more than any socket buffers
   raw::Client other = server.client();
   const raw::Answer answer = client.answer();
   EXPECT_EQ(answer.body.size(), 10000000u);
@@ -167,7 +167,7 @@ TEST(SlowHttpServerGone, WithTheNextRequestUnread) {
   client.send(kGet);
   ASSERT_TRUE(server.soon([&] { return keeper.exchange != nullptr; }));
   client.send(kGet);
-  std::this_thread::sleep_for(std::chrono::milliseconds(50));  // now it waits for no bytes any more
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));  // the server has stopped waiting for bytes
   EXPECT_EQ(keeper.gone, 0);
   client.close();
   EXPECT_TRUE(server.soon([&] { return keeper.gone == 1 && server->connections() == 0; }, 3));

@@ -1,4 +1,4 @@
-// The texts of HTTP. What is written here holds for any locale of the program.
+// The text of HTTP. Nothing here depends on the program's locale.
 #include "serve/http/message.h"
 
 #include <algorithm>
@@ -41,7 +41,7 @@ std::string date() {
 
 void add(std::string& head, std::string_view name, std::string_view value) {
   const auto append = [&](std::string_view text) {
-    // A line's end in a value that came from a request would be a header of the client's choice.
+    // A line break in a value that came from a request would let the client add headers.
     std::copy_if(text.begin(), text.end(), std::back_inserter(head), [](char c) { return c != '\r' && c != '\n'; });
   };
   append(name);
@@ -59,7 +59,7 @@ std::string lower_case(std::string_view text) {
 }
 
 bool parse_target(std::string_view target, HttpRequest& request) {
-  // "http://host/path" is what a proxy is sent, and a server has to take it.
+  // Clients send "http://host/path" to proxies; a server must accept it too.
   if (const size_t scheme = target.find("://"); scheme != target.npos && target.front() != '/') {
     const size_t path = target.find_first_of("/?", scheme + 3);
     target = path == target.npos ? "/" : target.substr(path);
@@ -94,13 +94,13 @@ std::string answer_head(const HttpAnswer& answer, std::string_view reason, const
   }
   if (framing.stream) {
     if (!has_header(answer, "Cache-Control")) add(head, "Cache-Control", "no-cache");
-    // Proxies of the nginx kind would gather the stream otherwise.
+    // Without this, proxies such as nginx would buffer the stream.
     if (!has_header(answer, "X-Accel-Buffering")) add(head, "X-Accel-Buffering", "no");
     if (!framing.http10) add(head, "Transfer-Encoding", "chunked");
   } else if (has_body(answer.status)) {
     add(head, "Content-Length", fmt::to_string(answer.body.size()));
   }
-  // Each version says what is not its default.
+  // Each HTTP version states only what differs from its default.
   if (!framing.keep_alive) add(head, "Connection", "close");
   if (framing.keep_alive && framing.http10) add(head, "Connection", "keep-alive");
   head += "\r\n";

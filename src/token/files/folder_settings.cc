@@ -28,7 +28,7 @@ constexpr const char* kRoleLists[] = {"additional_special_tokens", "extra_specia
 struct Harmless {
   std::string_view key, why;
 };
-// Keys of tokenizer_config.json that do not change the ids of a single text. Those without a reason are not listed as
+// Keys of tokenizer_config.json that do not change the ids of a single text. Keys without a reason are not listed as
 // ignored: they are read here or elsewhere.
 constexpr Harmless kHarmless[] = {
     {"model_max_length", "config.json says how long a context may be"},
@@ -168,7 +168,7 @@ class Reader {
           std::any_of(std::begin(kRefused), std::end(kRefused), is(key)))
         continue;
       const auto known = std::find_if(std::begin(kHarmless), std::end(kHarmless),
-                                      [&](const Harmless& harmless) { return harmless.key == key; });
+                                      [&wanted = key](const Harmless& harmless) { return harmless.key == wanted; });
       const std::string name = fmt::format("{}: {}", kConfig, key);
       if (known == std::end(kHarmless)) {
         if (is_set(value)) out_.ignored.push_back({name, "not known to Kvasir", true});

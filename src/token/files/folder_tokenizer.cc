@@ -76,7 +76,7 @@ class Adder {
   BpeParts& parts_;
 };
 
-// Sets the kinds of added tokens. Those outside the vocabulary's file never merge.
+// Sets the kinds of added tokens. Tokens outside the vocabulary's file never merge.
 void fill_kinds(SpmParts& parts) {
   const auto known = parts.kinds.size(), all = static_cast<std::size_t>(parts.vocabulary.size());
   parts.kinds.resize(all, parts.scores.empty() ? PieceKind::kNormal : PieceKind::kUnused);

@@ -8,8 +8,8 @@
 #include <fmt/format.h>
 
 #include "token/byte_level.h"
+#include "token/exceptions_to_errors.h"
 #include "token/files/gguf_pre.h"
-#include "token/guarded.h"
 #include "token/spm.h"
 #include "token/utf8.h"
 

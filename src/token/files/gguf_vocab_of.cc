@@ -6,10 +6,10 @@
 #include <fmt/format.h>
 
 #include "token/byte_level.h"
+#include "token/exceptions_to_errors.h"
 #include "token/files/gguf_pre.h"
 #include "token/files/gguf_vocab.h"
-#include "token/guarded.h"
-#include "token/seams.h"
+#include "token/safe_cuts.h"
 #include "token/spm.h"
 #include "token/utf8.h"
 

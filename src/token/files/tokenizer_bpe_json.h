@@ -2,7 +2,7 @@
 // text.
 #pragma once
 
-#include "token/bpe_parts.h"
+#include "token/bpe_data.h"
 #include "token/files/tokenizer_json.h"
 
 namespace kvasir {

@@ -1,5 +1,5 @@
-// Passes of every family take what the dry pass counts; a family that takes more is an error.
-#include "arch/footprint.h"
+// Passes of every family take exactly what the dry pass counts; a family that takes more gets an error.
+#include "arch/activation_memory.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -20,7 +20,8 @@ bool has_experts(std::string_view type) {
          type == "gpt_oss";
 }
 
-// The same numbers for all: 2 layers of 24 channels, 6 heads of 8 that share 2 KV heads, 5 experts where there are any.
+// The same numbers for all: 2 layers of 24 channels, 6 heads of width 8 that share 2 KV heads, 5 experts if the type
+// has any.
 std::string config_of(std::string_view type) {
   if (type == "gpt2") return tiny::gpt2().config;
   const std::string experts =
@@ -66,7 +67,7 @@ std::unique_ptr<Layout> cache_for(const Network& network) {
   return std::move(*(*find_layout("dense"))->make(shape));
 }
 
-// One pass on one thread, which splits no history; the logits of the last token.
+// One pass on one thread, so that no history is split. Returns the logits of the last token.
 Result<std::vector<float>> pass_of(const Network& network, int tokens, Workspace* workspace) {
   const auto compute = *Compute::create(1);
   const auto cache = cache_for(network);
@@ -96,7 +97,7 @@ TEST(Footprint, EqualsWhatAPassTakes) {
 
 const Family& llama() { return **find_family(*ConfigView::parse(R"({"model_type":"llama"})", "test")); }
 
-// Rows that no number of the config tells of.
+// Columns that do not follow from any number of the config.
 constexpr int64_t kMoreColumns = 1000;
 void wider_layer(Pass& pass, int l, const Weights& w) {
   const Rows more = pass.take(kMoreColumns);
@@ -116,7 +117,7 @@ TEST(Footprint, ALayerThatTakesMoreIsCountedWithIt) {
   EXPECT_TRUE(tiny::same_bits(*got, *expected));
 }
 
-// Its dry pass takes what Llama's does.
+// Takes more than Llama's layer, except in the dry pass.
 void overrunning_layer(Pass& pass, int l, const Weights& w) {
   if (pass.tokens() > 0) {
     wider_layer(pass, l, w);

@@ -1,5 +1,5 @@
-// Laying out a batch.
-#include "arch/pass.h"
+// Lays out a batch: rows, positions and RoPE tables.
+#include "arch/forward_pass.h"
 
 #include <algorithm>
 
@@ -46,7 +46,7 @@ Pass::Pass(const ModelConfig& config, std::span<const RopeFrequencies> ropes, Co
   if (most_sinks_ > 0) make_sink_tables(ropes);
 }
 
-// Of row t's token; `position` is its own or a sink's.
+// Sets the angles of one row for the token in row t; `position` is the token's own or a sink's.
 void Pass::set_angles(int t, size_t kind, const RopeFrequencies& rope, double position, const Angles& angles,
                       int row) const {
   const std::vector<double>& frequencies = item_of(t).cache->shape().long_rope ? rope.longer : rope.usual;
@@ -67,7 +67,7 @@ void Pass::make_rope_tables(std::span<const RopeFrequencies> ropes) {
   }
 }
 
-// Every layer of a sequence with sinks has the same window.
+// Uses layer 0's window: every layer of a sequence with sinks has the same one.
 void Pass::make_sink_tables(std::span<const RopeFrequencies> ropes) {
   for (size_t kind = 0; kind < ropes.size(); ++kind) {
     const auto half = static_cast<int64_t>(ropes[kind].usual.size());

@@ -1,6 +1,6 @@
-// Configurations, tokenizer and numbers of synthetic models. Only integers, IEEE products and square roots, so that
-// every machine writes the same file.
-#include "lab/synth_parts.h"
+// Configurations, tokenizer and weights of synthetic models. Uses only integers, IEEE products and square roots, so
+// that every machine writes the same file.
+#include "lab/synth_content.h"
 
 #include <algorithm>
 #include <array>
@@ -22,7 +22,7 @@ struct Shape {
   std::string_view name, config;
 };
 
-// The numbers of the models' own config.json files; `tiny` ones are ours, for tests.
+// The numbers of the models' own config.json files; the tiny ones are made for tests.
 constexpr std::array kShapes{
     Shape{"gpt2", R"({"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], "activation_function": "gelu_new",
       "n_embd": 768, "n_layer": 12, "n_head": 12, "n_positions": 1024, "n_ctx": 1024, "layer_norm_epsilon": 1e-05,
@@ -102,7 +102,7 @@ std::string synth_tokenizer_json(int vocab) {
 }
 
 SynthValues synth_values(const TensorSpec& spec, bool embedding) {
-  // A triangular number in -1..1 has the standard deviation 1 / sqrt(6).
+  // The triangular distribution over -1..1 has the standard deviation 1 / sqrt(6).
   const auto with_deviation = [](double deviation) {
     return SynthValues{0.0f, static_cast<float>(deviation * std::sqrt(6.0))};
   };
@@ -115,7 +115,7 @@ SynthValues synth_values(const TensorSpec& spec, bool embedding) {
 }
 
 void synth_fill(uint64_t seed, uint32_t tensor, uint64_t first, SynthValues values, std::span<float> out) {
-  constexpr uint32_t kStream = 0x53594E54;  // keeps these numbers apart from a sampler's of the same seed
+  constexpr uint32_t kStream = 0x53594E54;  // separates these random numbers from a sampler's with the same seed
   const float unit = values.spread * 0x1p-16f;
   for (size_t i = 0; i < out.size(); i += 4) {
     const uint64_t block = (first + i) / 4;

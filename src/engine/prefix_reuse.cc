@@ -1,4 +1,4 @@
-// What a session need not compute: its own past, or texts that the model keeps.
+// Reuse of computed K and V: a session's own past, and stored prefixes.
 #include <kvasir/engine.h>
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 namespace kvasir {
 namespace {
 
-// All that K and V depend on besides the tokens.
+// The name of everything besides the tokens that K and V depend on.
 Result<std::string> space_of(const Model& model, const CacheShape& shape, const std::string& salt) {
   KVASIR_TRY(const std::string fingerprint, model.fingerprint());
   return fmt::format("{} {} {} {} {} {}", fingerprint, shape.k->name, shape.v->name, kNumericsVersion,
@@ -26,7 +26,7 @@ Result<std::string> space_of(const Model& model, const Session::Impl& session) {
   return space_of(model, session.cache->shape(), session.salt);
 }
 
-// The first `length` positions of a session, if it has all of them.
+// Stores the first `length` positions of a session as a prefix, if the session still has all of them.
 Result<void> keep_positions(const Engine::Impl& engine, const Session& session, int length) {
   const Layout& cache = *session.impl().cache;
   bool whole = engine.prefixes != nullptr && length > 0;
@@ -35,7 +35,7 @@ Result<void> keep_positions(const Engine::Impl& engine, const Session& session, 
   KVASIR_TRY(const std::string space, space_of(*engine.model, session.impl()));
   KVASIR_TRY(const LayoutInfo* paged, find_layout("paged"));
   auto kept = paged->make(cache.shape(), engine.model->impl().memory.pool());
-  if (!kept || !(*kept)->adopt(cache, length)) return {};  // no room: nothing is kept
+  if (!kept || !(*kept)->adopt(cache, length)) return {};  // no room: stores nothing
   engine.prefixes->insert(space, session.tokens().first(static_cast<size_t>(length)), std::move(*kept));
   return {};
 }

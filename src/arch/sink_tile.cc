@@ -1,5 +1,5 @@
-// Decoding, moving and rotating a few rows.
-#include "arch/first_tile.h"
+// Decodes the rows of the first tile and rotates the sinks' keys.
+#include "arch/sink_tile.h"
 
 #include "math/hadamard.h"
 

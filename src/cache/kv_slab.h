@@ -1,5 +1,5 @@
-// Two mapped blocks of rows, K and V, `[layer][pos][row]` with one capacity: what every contiguous layout stands on.
-// Knows strides and copying; growth policy, lengths and tokens are its owner's.
+// Two mapped blocks of rows, K and V, `[layer][pos][row]` with one capacity: the storage of every contiguous layout. It
+// knows strides and copying; its owner decides on growth and knows lengths and tokens.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +24,7 @@ struct Slab {
     KVASIR_TRY(slab.v, Buffer::allocate(product(rows, v_row), Owner::kv));
     return slab;
   }
-  /// a * b, or the largest size, which no system gives.
+  /// a * b, or SIZE_MAX on overflow, which no system can allocate.
   static size_t product(size_t a, size_t b) {
     size_t bytes = 0;
     return __builtin_mul_overflow(a, b, &bytes) ? SIZE_MAX : bytes;

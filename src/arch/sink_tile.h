@@ -1,22 +1,21 @@
-// The first tile of a sequence whose sinks move (CacheShape::sinks), as one query sees it: the sinks' keys rotated to
-// the places right before its window, and the rows of the window that are in the same tile.
+// Copies the first tile of a sequence with moving sinks (CacheShape::sinks), as one query sees it: the sinks' keys,
+// rotated to the positions just before the query's window, and the rows of the window that lie in the same tile.
 #pragma once
 
 #include <span>
 #include <vector>
 
-#include "arch/pass.h"
+#include "arch/forward_pass.h"
 #include "math/tile.h"
 
 namespace kvasir {
 
 class FirstTile {
  public:
-  /// room: 2 * 64 * head_dim floats.
+  /// `room` has 2 * 64 * head_dim floats; k() and v() are its halves.
   FirstTile(const Pass& pass, int layer, int row, float* room);
 
-  /// Of one KV head: fills the rows that the query sees and returns the tiles with this one in the place of those at
-  /// position 0. k() and v() are its rows.
+  /// Fills the rows that the query sees of one KV head. Returns `tiles` with this tile in place of those at position 0.
   std::vector<Tile> assemble(std::span<const Tile> tiles, int kv_head);
   const float* k() const { return k_; }
   const float* v() const { return v_; }

@@ -1,21 +1,21 @@
-// The dry pass, in the order of network.cc's, and sums over what it took.
-#include "arch/footprint.h"
+// The dry pass, in the same order as network.cc's pass, and sums over what it took.
+#include "arch/activation_memory.h"
 
 #include <algorithm>
 #include <utility>
 
-#include "arch/pass.h"
+#include "arch/forward_pass.h"
 #include "math/compute.h"
 #include "math/tile.h"
 
 namespace kvasir {
 namespace {
 
-/// The tensors of one group as shapes: matrices without data, no vectors.
+/// The tensors of one group as shapes: matrices without data, and no vectors.
 struct Shapes {
   std::vector<Matrix> matrices;
   std::vector<std::vector<float>> vectors;
-  int64_t widest = 0;  // the most inputs of a matrix
+  int64_t widest = 0;  // largest number of inputs of a matrix
 
   explicit Shapes(const std::vector<TensorSpec>& specs) : matrices(specs.size()), vectors(specs.size()) {
     for (size_t i = 0; i < specs.size(); ++i) {
@@ -41,7 +41,7 @@ size_t floats_of(std::span<const int64_t> columns, int tokens) {
 Result<Footprint> Footprint::of(const Family& family, const ModelConfig& c) {
   KVASIR_TRY(const auto compute, Compute::create(1));
   Workspace workspace;
-  KVASIR_CHECK(workspace.reserve(1));  // rows of a pass of no tokens begin somewhere
+  KVASIR_CHECK(workspace.reserve(1));  // take() needs a buffer to point into, even for no tokens
   Footprint f;
   Columns columns;
   workspace.list_columns(&columns);
@@ -61,7 +61,7 @@ Result<Footprint> Footprint::of(const Family& family, const ModelConfig& c) {
     f.widest_ = std::max(f.widest_, layer.widest);
   }
   const Rows normed = family.final_norm(pass, pass.x, head.weights());
-  pass.take(normed.cols);  // the rows whose logits are wanted
+  pass.take(normed.cols);  // copy of the rows whose logits are wanted
   f.add_phase(std::exchange(columns, {}));
   f.widest_ = std::max(f.widest_, head.widest);
 
@@ -92,7 +92,7 @@ size_t Footprint::activation_bytes(int tokens, int threads) const {
 }
 
 size_t sequence_bytes(const ModelConfig& c, int seen) {
-  const int64_t tiles = int64_t{seen} / kTilePositions + 2;  // a window begins and ends within a tile
+  const int64_t tiles = int64_t{seen} / kTilePositions + 2;  // both ends of a window may lie within a tile
   return (size_t{3} * static_cast<size_t>(c.vocab) +
           Workspace::floats_for(static_cast<int>((tiles + c.null_scores) * c.heads), c.head_dim + 2)) *
          sizeof(float);

@@ -1,5 +1,5 @@
-// Sums and a search.
-#include "engine/memory_plan.h"
+// Sums, and a binary search for the largest context.
+#include "engine/budget_fit.h"
 
 namespace kvasir {
 

@@ -1,5 +1,5 @@
-// Moving rows between strides.
-#include "cache/slab.h"
+// Copying rows from one stride to another.
+#include "cache/kv_slab.h"
 
 #include <cstring>
 
