@@ -88,7 +88,7 @@ file(GLOB_RECURSE serve_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/serv
 list(FILTER serve_sources EXCLUDE REGEX "_test\\.cc$")
 add_library(kvasir_serve STATIC ${serve_sources})
 # Coroutines' frames have fields of private types, and g++ warns of them within an #include; translators share names.
-kvasir_group(kvasir_serve "${serve_sources}" "/http/|/api/(prompts|translate_responses)\\.cc$")
+kvasir_group(kvasir_serve "${serve_sources}" "/http/|/translate_responses\\.cc$")
 target_include_directories(kvasir_serve PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_BINARY_DIR})
 target_link_libraries(kvasir_serve PUBLIC kvasir_lib PRIVATE fmt::fmt nlohmann_json::nlohmann_json ${PROMETHEUS_CORE_LIBRARY})
 target_compile_definitions(kvasir_serve PRIVATE BOOST_ASIO_SEPARATE_COMPILATION BOOST_BEAST_SEPARATE_COMPILATION

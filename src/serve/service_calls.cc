@@ -236,7 +236,7 @@ void Service::start(const Asked& asked, Loaded& model, std::shared_ptr<Host> hos
   int& most = request.options.max_tokens;
   if (o_.max_output > 0) most = most < 0 ? o_.max_output : std::min(most, o_.max_output);
   const std::string name = model.options.name;
-  AnswerOptions options{
+  ReplyOptions options{
       .envelope = {.id = new_id(id_prefix(call)),
                    .created = std::time(nullptr),
                    .model = name,

@@ -27,14 +27,14 @@ void add_parts(std::vector<AnswerPart> parts, News* news) {
 
 }  // namespace
 
-Answer::Answer(std::shared_ptr<Exchange> exchange, RequestQueue& queue, Call call, AnswerOptions options)
+Answer::Answer(std::shared_ptr<Exchange> exchange, RequestQueue& queue, Call call, ReplyOptions options)
     : exchange_(std::move(exchange)), queue_(queue), call_(std::move(call)), o_(std::move(options)) {
   started_ = last_sent_ = o_.now();
   writer_ = make_writer(call_);
 }
 
 void Answer::start(std::shared_ptr<Exchange> exchange, RequestQueue& queue, Call call,
-                   std::vector<std::vector<int>> prompts, AnswerOptions options) {
+                   std::vector<std::vector<int>> prompts, ReplyOptions options) {
   const std::shared_ptr<Answer> answer(new Answer(std::move(exchange), queue, std::move(call), std::move(options)));
   answer->exchange_->on_gone([weak = answer->weak_from_this()] {
     if (const auto self = weak.lock(); self && !self->ended_) {

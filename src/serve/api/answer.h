@@ -38,7 +38,7 @@ struct AnswerRecord {
   std::vector<std::string> ignored = {};
 };
 
-struct AnswerOptions {
+struct ReplyOptions {
   Envelope envelope;
   std::vector<std::pair<std::string, std::string>> headers = {};  ///< of the HTTP answer
   std::function<double()> now = {};                               ///< a clock in seconds
@@ -52,7 +52,7 @@ class Answer : public std::enable_shared_from_this<Answer> {
  public:
   /// Submits a request for each of `prompts`. Answers the exchange when all have ended, or as a stream.
   static void start(std::shared_ptr<Exchange> exchange, RequestQueue& queue, Call call,
-                    std::vector<std::vector<int>> prompts, AnswerOptions options);
+                    std::vector<std::vector<int>> prompts, ReplyOptions options);
 
  private:
   struct Asked {
@@ -61,7 +61,7 @@ class Answer : public std::enable_shared_from_this<Answer> {
     std::optional<Admitted> admitted = {};
   };
 
-  Answer(std::shared_ptr<Exchange> exchange, RequestQueue& queue, Call call, AnswerOptions options);
+  Answer(std::shared_ptr<Exchange> exchange, RequestQueue& queue, Call call, ReplyOptions options);
   void submit(std::vector<std::vector<int>> prompts);
   void see(size_t prompt, RequestEvent& event);
   void see_tokens(size_t prompt, int index, Event& event);
@@ -84,7 +84,7 @@ class Answer : public std::enable_shared_from_this<Answer> {
   std::shared_ptr<Exchange> exchange_;
   RequestQueue& queue_;
   Call call_;
-  AnswerOptions o_;
+  ReplyOptions o_;
   std::unique_ptr<AnswerWriter> writer_;
   std::vector<std::vector<int>> prompts_;  // token ids
   std::vector<Asked> asked_;               // [prompts]

@@ -100,11 +100,11 @@ class ServeAnswer : public testing::Test {
   void TearDown() override { exchange->more = nullptr; }
 
   void start(Call call, std::vector<std::vector<int>> prompts = {{5, 6, 7}}) {
-    AnswerOptions options{.envelope = {.id = "id-1", .created = 12, .model = "tales", .fingerprint = "f"},
-                          .headers = {{"x-request-id", "q"}},
-                          .now = [this] { return now; },
-                          .after = [this](double seconds, auto task) { timers.emplace(now + seconds, task); },
-                          .on_over = [this](const AnswerRecord& r) { records.push_back(r); }};
+    ReplyOptions options{.envelope = {.id = "id-1", .created = 12, .model = "tales", .fingerprint = "f"},
+                         .headers = {{"x-request-id", "q"}},
+                         .now = [this] { return now; },
+                         .after = [this](double seconds, auto task) { timers.emplace(now + seconds, task); },
+                         .on_over = [this](const AnswerRecord& r) { records.push_back(r); }};
     Answer::start(exchange, queue, std::move(call), std::move(prompts), std::move(options));
   }
   void pass_to(double time) {
