@@ -5,7 +5,7 @@
 #include <deque>
 #include <vector>
 
-#include "arch/blocks.h"
+#include "arch/layer_ops.h"
 #include "arch/shared_tiles.h"
 #include "arch/sink_tile.h"
 #include "math/hadamard.h"

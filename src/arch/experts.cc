@@ -9,7 +9,7 @@
 #include <string>
 #include <tuple>
 
-#include "arch/blocks.h"
+#include "arch/layer_ops.h"
 
 namespace kvasir {
 namespace {

@@ -1,5 +1,5 @@
 // One forward pass over a batch: the tokens of its sequences, their positions, their caches and the activations. A
-// family's layer works on it, with the blocks of blocks.h.
+// family's layer works on it, with the operations of layer_ops.h.
 #pragma once
 
 #include <functional>

@@ -10,7 +10,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "arch/blocks.h"
+#include "arch/layer_ops.h"
 #include "base/float_env.h"
 
 namespace kvasir {

@@ -14,7 +14,7 @@
 #include "base/quote.h"
 #include "base/system.h"
 #include "base/thread_pool.h"
-#include "lab/quantize_plan.h"
+#include "lab/quantize_outline.h"
 
 namespace kvasir {
 namespace fs = std::filesystem;
@@ -28,15 +28,15 @@ class Encoder {
  public:
   Encoder(const QuantizeOptions& options, ThreadPool& pool) : options_(options), pool_(pool) {}
 
-  Result<QuantizeReport> run(const GgufPlan& plan) {
-    report_.notes = plan.notes;
+  Result<QuantizeReport> run(const GgufOutline& outline) {
+    report_.notes = outline.notes;
     std::vector<TensorDecl> decls;
-    for (const TensorPlan& t : plan.tensors) {
+    for (const TensorOutline& t : outline.tensors) {
       decls.push_back(t.decl);
       all_ += bytes_of(t);
     }
-    KVASIR_CHECK(writer_.create(options_.out, plan.entries, std::move(decls)));
-    for (const TensorPlan& t : plan.tensors) {
+    KVASIR_CHECK(writer_.create(options_.out, outline.entries, std::move(decls)));
+    for (const TensorOutline& t : outline.tensors) {
       KVASIR_CHECK(tensor(t));
       count(t);
     }
@@ -48,11 +48,11 @@ class Encoder {
   }
 
  private:
-  static uint64_t bytes_of(const TensorPlan& t) {
+  static uint64_t bytes_of(const TensorOutline& t) {
     return static_cast<uint64_t>(t.rows()) * t.decl.codec->row_bytes(t.cols());
   }
 
-  void count(const TensorPlan& t) {
+  void count(const TensorOutline& t) {
     const auto found = std::find_if(report_.types.begin(), report_.types.end(),
                                     [&](const auto& type) { return type.name == t.decl.codec->name; });
     QuantizeReport::Type& type = found != report_.types.end() ? *found : report_.types.emplace_back();
@@ -62,7 +62,7 @@ class Encoder {
     if (t.decl.name != "rope_freqs.weight") report_.parameters += t.rows() * t.cols();
   }
 
-  Result<void> tensor(const TensorPlan& t) {
+  Result<void> tensor(const TensorOutline& t) {
     const int64_t piece = std::max<int64_t>(1, kPieceElems / t.cols());
     int64_t saturated = 0;
     for (int64_t first = 0; first < t.rows(); first += piece) {
@@ -80,7 +80,7 @@ class Encoder {
   }
 
   // Encodes rows [first, first + rows) into encoded_. Returns the number of saturated values.
-  Result<int64_t> encode(const TensorPlan& t, int64_t first, int64_t rows) {
+  Result<int64_t> encode(const TensorOutline& t, int64_t first, int64_t rows) {
     const size_t row_bytes = t.decl.codec->row_bytes(t.cols());
     const int64_t chunk = std::max<int64_t>(1, kChunkElems / t.cols());
     encoded_.resize(static_cast<size_t>(rows) * row_bytes);
@@ -135,9 +135,9 @@ Result<QuantizeReport> quantize_checked(const QuantizeOptions& options) {
                 "QuantizeOptions::type", fmt::format("{}", fmt::join(known, ", ")));
   KVASIR_TRY(const std::string model, find_model(options.model));
   KVASIR_CHECK(check_output(options.out, model, options.force));
-  KVASIR_TRY(const GgufPlan plan, plan_gguf(model, options));
+  KVASIR_TRY(const GgufOutline outline, outline_gguf(model, options));
   KVASIR_TRY(const auto pool, ThreadPool::create(options.threads == 0 ? default_threads() : options.threads));
-  return Encoder(options, *pool).run(plan);
+  return Encoder(options, *pool).run(outline);
 }
 
 }  // namespace

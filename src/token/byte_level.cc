@@ -26,7 +26,8 @@ constexpr std::size_t kMaxCachedWordBytes = 48;
 // One call of encode: its buffers and its output.
 class ByteLevelModel::Encoder {
  public:
-  explicit Encoder(const ByteLevelModel& model) : model_(model), parts_(model.parts_), scratch_(model.pre_tokenizer_) {}
+  explicit Encoder(const ByteLevelModel& model)
+      : model_(model), tables_(model.tables_), scratch_(model.pre_tokenizer_) {}
 
   Result<std::vector<int>> run(std::string_view text, std::span<const TextSpan> data) {
     text_ = text;
@@ -60,7 +61,7 @@ class ByteLevelModel::Encoder {
       const auto begin = static_cast<std::size_t>(text.data() - text_.data());
       data = spans_within(data_, begin, begin + text.size());
     }
-    if (parts_.nfc && !is_surely_nfc(text)) {
+    if (tables_.nfc && !is_surely_nfc(text)) {
       KVASIR_TRY(std::string normal, normal_parts(text, &data));
       text = own(std::move(normal));
     }
@@ -87,7 +88,7 @@ class ByteLevelModel::Encoder {
 
   Result<void> words(std::string_view text) {
     const bool starts = !std::exchange(after_ill_formed_, false);
-    if (parts_.leading_space && starts && !text.starts_with(' ')) text = own(std::string(" ").append(text));
+    if (tables_.leading_space && starts && !text.starts_with(' ')) text = own(std::string(" ").append(text));
     return model_.pre_tokenizer_.split(text, scratch_, [this](std::string_view piece) { return word(piece); });
   }
 
@@ -108,8 +109,8 @@ class ByteLevelModel::Encoder {
   }
 
   Result<void> merge(std::string_view word) {
-    if (parts_.ignore_merges) {
-      if (const auto whole = parts_.vocabulary.find(spell_bytes(word)); whole && !model_.added_.has(*whole)) {
+    if (tables_.ignore_merges) {
+      if (const auto whole = tables_.vocabulary.find(spell_bytes(word)); whole && !model_.added_.has(*whole)) {
         out_.push_back(*whole);
         return {};
       }
@@ -118,11 +119,11 @@ class ByteLevelModel::Encoder {
     for (std::size_t i = 0; i < word.size(); ++i) {
       const auto byte = static_cast<unsigned char>(word[i]);
       const int id = model_.byte_ids_[byte];
-      if (id < 0 && !parts_.unk) return missing(word, i);
+      if (id < 0 && !tables_.unk) return missing(word, i);
       const bool joins = i == 0 || id < 0 || after_unk ||
                          model_.seams_.may_join(kByteChars[static_cast<unsigned char>(word[i - 1])], kByteChars[byte]);
       if (!joins) merge_run();
-      if (id >= 0 || !(parts_.fuse_unk && after_unk)) queue_.add(id >= 0 ? id : *parts_.unk, 1);
+      if (id >= 0 || !(tables_.fuse_unk && after_unk)) queue_.add(id >= 0 ? id : *tables_.unk, 1);
       after_unk = id < 0;
     }
     merge_run();
@@ -130,7 +131,7 @@ class ByteLevelModel::Encoder {
   }
 
   void merge_run() {
-    parts_.merges.merge(queue_, out_);
+    tables_.merges.merge(queue_, out_);
     queue_.clear();
   }
 
@@ -155,7 +156,7 @@ class ByteLevelModel::Encoder {
   };
 
   const ByteLevelModel& model_;
-  const ByteLevelParts& parts_;
+  const ByteLevelTables& tables_;
   PreTokenizer::Scratch scratch_;
   std::string_view text_;
   std::span<const TextSpan> data_;
@@ -166,18 +167,18 @@ class ByteLevelModel::Encoder {
   std::vector<int> out_;
 };
 
-ByteLevelModel::ByteLevelModel(ByteLevelParts parts) : parts_(std::move(parts)) {
-  for (int id = 0; id < parts_.vocabulary.size(); ++id) seams_.add(parts_.vocabulary.piece(id));
+ByteLevelModel::ByteLevelModel(ByteLevelTables tables) : tables_(std::move(tables)) {
+  for (int id = 0; id < tables_.vocabulary.size(); ++id) seams_.add(tables_.vocabulary.piece(id));
   for (std::size_t byte = 0; byte < 256; ++byte) {
     const char one = static_cast<char>(static_cast<unsigned char>(byte));
-    byte_ids_[byte] = parts_.vocabulary.find(spell_bytes({&one, 1})).value_or(-1);
+    byte_ids_[byte] = tables_.vocabulary.find(spell_bytes({&one, 1})).value_or(-1);
   }
 }
 
-Result<std::unique_ptr<const TokenModel>> ByteLevelModel::make(ByteLevelParts parts) {
-  std::unique_ptr<ByteLevelModel> model(new ByteLevelModel(std::move(parts)));
-  KVASIR_TRY(model->pre_tokenizer_, PreTokenizer::make(model->parts_.cuts));
-  const ByteLevelParts& made = model->parts_;
+Result<std::unique_ptr<const TokenModel>> ByteLevelModel::make(ByteLevelTables tables) {
+  std::unique_ptr<ByteLevelModel> model(new ByteLevelModel(std::move(tables)));
+  KVASIR_TRY(model->pre_tokenizer_, PreTokenizer::make(model->tables_.cuts));
+  const ByteLevelTables& made = model->tables_;
   const auto normalize = [&made](std::string_view text) -> Result<std::string> {
     return made.nfc ? to_nfc(text) : std::string(text);
   };
@@ -188,12 +189,12 @@ Result<std::unique_ptr<const TokenModel>> ByteLevelModel::make(ByteLevelParts pa
 Result<std::vector<int>> ByteLevelModel::encode(std::string_view text, std::span<const TextSpan> data,
                                                 bool add_bos) const {
   KVASIR_TRY(std::vector<int> ids, Encoder(*this).run(text, data));
-  if (add_bos) put_prefix(parts_.prefix, ids);
+  if (add_bos) put_prefix(tables_.prefix, ids);
   return ids;
 }
 
 std::string ByteLevelModel::text(int id) const {
-  const std::string_view piece = parts_.vocabulary.piece(id);
+  const std::string_view piece = tables_.vocabulary.piece(id);
   if (added_.has(id)) return std::string(piece);
   // A piece with a character that spells no byte is returned unchanged.
   return unspell_bytes(piece).value_or(std::string(piece));
@@ -202,8 +203,8 @@ std::string ByteLevelModel::text(int id) const {
 bool ByteLevelModel::is_special(int id) const { return vocabulary().has(id) && added_.is_special(id); }
 
 std::optional<int> ByteLevelModel::bos() const {
-  if (parts_.prefix.empty()) return std::nullopt;
-  return parts_.prefix.front();
+  if (tables_.prefix.empty()) return std::nullopt;
+  return tables_.prefix.front();
 }
 
 }  // namespace kvasir

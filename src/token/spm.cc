@@ -37,7 +37,7 @@ std::optional<unsigned char> spelled_byte(std::string_view piece) {
 // One call of encode: its buffers and its output.
 class SpmModel::Encoder {
  public:
-  explicit Encoder(const SpmModel& model) : model_(model), parts_(model.parts_) {}
+  explicit Encoder(const SpmModel& model) : model_(model), tables_(model.tables_) {}
 
   Result<std::vector<int>> run(std::string_view text, std::span<const TextSpan> data) {
     text_ = text;
@@ -53,15 +53,15 @@ class SpmModel::Encoder {
     const AddedTokenFinder& finder = model_.added_.normalized();
     const auto begin = static_cast<std::size_t>(raw.data() - text_.data());
     std::vector<TextSpan> data = spans_within(data_, begin, begin + raw.size());
-    if (puts_space_first(parts_.space_before)) {
-      normalize(raw, parts_.space_before == SpaceBefore::kEvery);
+    if (puts_space_first(tables_.space_before)) {
+      normalize(raw, tables_.space_before == SpaceBefore::kEvery);
       data = moved_spans(data, raw, [this](std::string_view part) { return model_.normalized(part, false).size(); });
       const std::size_t put = put_space_ && !raw.empty() ? model_.space().size() : 0;
       for (TextSpan& span : data) span = {span.begin + put, span.end + put};
       return finder.split(normal_, data, out_, [this](std::string_view part) { return words(part); });
     }
     return finder.split(raw, data, out_, [this](std::string_view part) {
-      const bool every = parts_.space_before == SpaceBefore::kEveryIfMissing;
+      const bool every = tables_.space_before == SpaceBefore::kEveryIfMissing;
       const bool missing = !part.starts_with(' ') && !part.starts_with(kSpaceMark);
       normalize(part, missing && (every || part.data() == text_.data()));
       return words(normal_);
@@ -75,7 +75,7 @@ class SpmModel::Encoder {
   }
 
   Result<void> words(std::string_view text) {
-    if (!parts_.cuts_at_spaces) return word(text);
+    if (!tables_.cuts_at_spaces) return word(text);
     while (!text.empty()) {
       const std::size_t end = std::min(text.find(model_.space(), 1), text.size());
       KVASIR_CHECK(word(text.substr(0, end)));
@@ -87,9 +87,9 @@ class SpmModel::Encoder {
   Result<void> word(std::string_view word) {
     word_ = word;
     after_unk_ = false;
-    if (!parts_.scores.empty()) return merge_by_score();
-    if (parts_.ignore_merges) {
-      if (const auto whole = parts_.vocabulary.find(word); whole && !model_.added_.has(*whole)) {
+    if (!tables_.scores.empty()) return merge_by_score();
+    if (tables_.ignore_merges) {
+      if (const auto whole = tables_.vocabulary.find(word); whole && !model_.added_.has(*whole)) {
         out_.push_back(*whole);
         return {};
       }
@@ -135,8 +135,8 @@ class SpmModel::Encoder {
     const std::string_view whole = run_.substr(left.begin, length);
     const int id = model_.find_piece(whole);
     if (id < 0) return std::nullopt;
-    const float score = parts_.scores[static_cast<std::size_t>(id)];
-    if (!(score > parts_.floor)) return std::nullopt;
+    const float score = tables_.scores[static_cast<std::size_t>(id)];
+    if (!(score > tables_.floor)) return std::nullopt;
     if (model_.has_unused_ && model_.kind(id) == PieceKind::kUnused) splits_[whole] = left.length;
     return MergeTarget{priority_of(score), id};
   }
@@ -174,8 +174,8 @@ class SpmModel::Encoder {
       out_.insert(out_.end(), bytes.begin(), bytes.end());
       return {};
     }
-    if (!parts_.unk) return missing(span);
-    if (!(parts_.fuse_unk && after_unk_)) out_.push_back(*parts_.unk);
+    if (!tables_.unk) return missing(span);
+    if (!(tables_.fuse_unk && after_unk_)) out_.push_back(*tables_.unk);
     after_unk_ = true;
     return {};
   }
@@ -184,22 +184,22 @@ class SpmModel::Encoder {
   Result<void> merge_by_rank() {
     std::uint32_t unknown_bytes = 0;  // bytes of the unk that is still to be added
     const auto add_unknown = [&] {
-      if (unknown_bytes > 0) queue_.add(*parts_.unk, unknown_bytes);
+      if (unknown_bytes > 0) queue_.add(*tables_.unk, unknown_bytes);
       unknown_bytes = 0;
     };
     std::optional<std::uint32_t> left;  // the last character, if it has a piece
     for (std::size_t at = 0; at < word_.size();) {
       const Seams::Char next = Seams::first(word_.substr(at));
       const std::string_view character = word_.substr(at, next.length);
-      const auto id = parts_.vocabulary.find(character);
+      const auto id = tables_.vocabulary.find(character);
       const std::span<const int> bytes = id ? std::span<const int>() : byte_pieces(character);
-      if (id || !bytes.empty() || !parts_.fuse_unk) add_unknown();
+      if (id || !bytes.empty() || !tables_.fuse_unk) add_unknown();
       if (id) {
         if (left && !model_.seams_.may_join(*left, next.code)) merge_ranked();
         queue_.add(*id, next.length);
       } else if (!bytes.empty()) {
         for (const int byte : bytes) queue_.add(byte, 1);
-      } else if (parts_.unk) {
+      } else if (tables_.unk) {
         unknown_bytes += next.length;
       } else {
         return missing(character);
@@ -213,13 +213,13 @@ class SpmModel::Encoder {
   }
 
   void merge_ranked() {
-    parts_.merges.merge(queue_, out_);
+    tables_.merges.merge(queue_, out_);
     queue_.clear();
   }
 
   // Returns the pieces of a character's bytes; empty unless every byte has one.
   std::span<const int> byte_pieces(std::string_view character) {
-    if (!parts_.byte_fallback) return {};
+    if (!tables_.byte_fallback) return {};
     bytes_.clear();
     for (const char byte : character) {
       const int id = model_.byte_ids_[static_cast<unsigned char>(byte)];
@@ -250,7 +250,7 @@ class SpmModel::Encoder {
   }
 
   const SpmModel& model_;
-  const SpmParts& parts_;
+  const SpmTables& tables_;
   std::string_view text_;
   std::span<const TextSpan> data_;
   std::string_view raw_;  // the stretch that normal_ was made from
@@ -266,10 +266,10 @@ class SpmModel::Encoder {
   std::vector<int> out_;
 };
 
-SpmModel::SpmModel(SpmParts parts) : parts_(std::move(parts)) {
+SpmModel::SpmModel(SpmTables tables) : tables_(std::move(tables)) {
   byte_ids_.fill(-1);
-  for (int id = 0; id < parts_.vocabulary.size(); ++id) {
-    const std::string_view piece = parts_.vocabulary.piece(id);
+  for (int id = 0; id < tables_.vocabulary.size(); ++id) {
+    const std::string_view piece = tables_.vocabulary.piece(id);
     seams_.add(piece);
     if (kind(id) == PieceKind::kByte) {
       if (const auto byte = spelled_byte(piece); byte && byte_ids_[*byte] < 0) byte_ids_[*byte] = id;
@@ -280,9 +280,9 @@ SpmModel::SpmModel(SpmParts parts) : parts_(std::move(parts)) {
   }
 }
 
-Result<std::unique_ptr<const TokenModel>> SpmModel::make(SpmParts parts) {
-  std::unique_ptr<SpmModel> model(new SpmModel(std::move(parts)));
-  const SpmParts& made = model->parts_;
+Result<std::unique_ptr<const TokenModel>> SpmModel::make(SpmTables tables) {
+  std::unique_ptr<SpmModel> model(new SpmModel(std::move(tables)));
+  const SpmTables& made = model->tables_;
   const auto normalize = [&](std::string_view text) -> Result<std::string> {
     if (!puts_space_first(made.space_before)) return std::string(text);
     return model->normalized(text, made.space_before == SpaceBefore::kEvery);
@@ -310,7 +310,7 @@ std::string SpmModel::normalized(std::string_view text, bool put_space) const {
 }
 
 int SpmModel::find_piece(std::string_view text) const {
-  const int id = parts_.vocabulary.find(text).value_or(-1);
+  const int id = tables_.vocabulary.find(text).value_or(-1);
   if (id < 0) return -1;
   switch (kind(id)) {
     case PieceKind::kNormal:
@@ -324,24 +324,24 @@ int SpmModel::find_piece(std::string_view text) const {
 
 Result<std::vector<int>> SpmModel::encode(std::string_view text, std::span<const TextSpan> data, bool add_bos) const {
   KVASIR_TRY(std::vector<int> ids, Encoder(*this).run(text, data));
-  if (add_bos) put_prefix(parts_.prefix, ids);
+  if (add_bos) put_prefix(tables_.prefix, ids);
   return ids;
 }
 
 bool SpmModel::stands_for_itself(int id) const {
   const bool merged =
-      kind(id) == PieceKind::kUserDefined && parts_.vocabulary.piece(id).find(kSpaceMark) != std::string_view::npos;
+      kind(id) == PieceKind::kUserDefined && tables_.vocabulary.piece(id).find(kSpaceMark) != std::string_view::npos;
   return added_.has(id) && !merged;
 }
 
 std::string SpmModel::text(int id) const {
-  const std::string_view piece = parts_.vocabulary.piece(id);
+  const std::string_view piece = tables_.vocabulary.piece(id);
   if (stands_for_itself(id)) return std::string(piece);
   if (kind(id) == PieceKind::kControl) return {};
   if (kind(id) == PieceKind::kByte) {
     if (const auto byte = spelled_byte(piece)) return std::string(1, static_cast<char>(*byte));
   }
-  if (!parts_.marks_spaces) return std::string(piece);
+  if (!tables_.marks_spaces) return std::string(piece);
   std::string text;
   for (std::size_t at = 0; at < piece.size();) {
     const std::size_t end = std::min(piece.find(kSpaceMark, at), piece.size());
@@ -358,14 +358,14 @@ bool SpmModel::is_special(int id) const {
 }
 
 std::optional<int> SpmModel::bos() const {
-  if (parts_.prefix.empty()) return std::nullopt;
-  return parts_.prefix.front();
+  if (tables_.prefix.empty()) return std::nullopt;
+  return tables_.prefix.front();
 }
 
 bool SpmModel::drops_space(int previous, int id) const {
-  if (parts_.space_before == SpaceBefore::kNever || stands_for_itself(id)) return false;
+  if (tables_.space_before == SpaceBefore::kNever || stands_for_itself(id)) return false;
   if (previous == kTextStart || (previous >= 0 && previous == bos())) return true;
-  return parts_.space_before != SpaceBefore::kFirstIfMissing && vocabulary().has(previous) &&
+  return tables_.space_before != SpaceBefore::kFirstIfMissing && vocabulary().has(previous) &&
          stands_for_itself(previous);
 }
 

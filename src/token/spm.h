@@ -1,5 +1,5 @@
 // SentencePiece-style BPE over characters, by score or by rank of merges. Knows no file format: the readers of
-// tokenizer.bin, .model, GGUF and tokenizer.json fill SpmParts.
+// tokenizer.bin, .model, GGUF and tokenizer.json fill SpmTables.
 #pragma once
 
 #include <array>
@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "token/added_tokens.h"
-#include "token/bpe_data.h"
+#include "token/bpe_tables.h"
 #include "token/merge_queue.h"
 #include "token/model.h"
 #include "token/safe_cuts.h"
@@ -36,7 +36,7 @@ enum class SpaceBefore {
 };
 
 /// All data of an SPM-style tokenizer.
-struct SpmParts : BpeParts {
+struct SpmTables : BpeTables {
   std::vector<PieceKind> kinds;  ///< by id
   std::vector<float> scores;     ///< by id; the highest merges first. Empty: `merges` decide
   /// A pair never merges if the score of the result is at most this.
@@ -54,24 +54,24 @@ class SpmModel final : public TokenModel {
  public:
   /// Fails if an added token is empty or too long. Requires: `kinds`, and `scores` unless empty, have an entry for
   /// every id.
-  static Result<std::unique_ptr<const TokenModel>> make(SpmParts parts);
+  static Result<std::unique_ptr<const TokenModel>> make(SpmTables tables);
 
   Result<std::vector<int>> encode(std::string_view text, std::span<const TextSpan> data, bool add_bos) const override;
   std::string text(int id) const override;
   bool is_special(int id) const override;
   bool is_added(int id) const override { return added_.has(id); }
   std::optional<int> bos() const override;
-  std::optional<int> unk() const override { return parts_.unk; }
+  std::optional<int> unk() const override { return tables_.unk; }
   bool drops_space(int previous, int id) const override;
-  const Vocabulary& vocabulary() const override { return parts_.vocabulary; }
-  const SpmParts& parts() const { return parts_; }
+  const Vocabulary& vocabulary() const override { return tables_.vocabulary; }
+  const SpmTables& tables() const { return tables_; }
 
  private:
   class Encoder;
-  explicit SpmModel(SpmParts parts);
+  explicit SpmModel(SpmTables tables);
 
-  PieceKind kind(int id) const { return parts_.kinds[static_cast<std::size_t>(id)]; }
-  std::string_view space() const { return parts_.marks_spaces ? kSpaceMark : " "; }
+  PieceKind kind(int id) const { return tables_.kinds[static_cast<std::size_t>(id)]; }
+  std::string_view space() const { return tables_.marks_spaces ? kSpaceMark : " "; }
   std::string normalized(std::string_view text, bool put_space) const;
   /// True for an added token that matches the text as spelled. False for a user-defined one with kSpaceMark, which is
   /// mostly made by merging.
@@ -79,7 +79,7 @@ class SpmModel final : public TokenModel {
   /// Returns the id of a piece that merging may make; -1 if there is none, or if it is unknown, control or byte.
   int find_piece(std::string_view text) const;
 
-  SpmParts parts_;
+  SpmTables tables_;
   AddedTokens added_;
   AddedTokenFinder user_defined_;
   std::array<int, 256> byte_ids_{};  // -1 where a byte has no piece

@@ -19,19 +19,19 @@ struct Piece {
   PieceKind kind = PieceKind::kNormal;
 };
 
-SpmParts parts_of(const std::vector<Piece>& pieces) {
-  SpmParts parts;
+SpmTables parts_of(const std::vector<Piece>& pieces) {
+  SpmTables tables;
   for (const Piece& piece : pieces) {
-    EXPECT_TRUE(parts.vocabulary.add(piece.text, parts.vocabulary.size(), 1000));
-    parts.scores.push_back(piece.score);
-    parts.kinds.push_back(piece.kind);
-    if (piece.kind == PieceKind::kUnknown) parts.unk = parts.vocabulary.size() - 1;
+    EXPECT_TRUE(tables.vocabulary.add(piece.text, tables.vocabulary.size(), 1000));
+    tables.scores.push_back(piece.score);
+    tables.kinds.push_back(piece.kind);
+    if (piece.kind == PieceKind::kUnknown) tables.unk = tables.vocabulary.size() - 1;
   }
-  return parts;
+  return tables;
 }
 
-std::shared_ptr<const Tokenizer> tokenizer_of(SpmParts parts) {
-  auto model = SpmModel::make(std::move(parts));
+std::shared_ptr<const Tokenizer> tokenizer_of(SpmTables tables) {
+  auto model = SpmModel::make(std::move(tables));
   EXPECT_TRUE(model) << model.error().message();
   return make_tokenizer(std::move(*model));
 }
@@ -85,12 +85,12 @@ TEST(Spm, UserDefinedPiecesAreSymbolsOfTheirOwn) {
 
 TEST(Spm, WhatHasNoPieceIsBytesThenUnkThenAnError) {
   std::vector<Piece> pieces = {{"<unk>", 0, kUnknown}, {"a", -1}};
-  SpmParts fused = parts_of(pieces);
+  SpmTables fused = parts_of(pieces);
   fused.fuse_unk = true;
   EXPECT_THAT(encode(*tokenizer_of(std::move(fused)), "a\u00E9za\u00E9"), ElementsAre(1, 0, 1, 0));
   EXPECT_THAT(encode(*tokenizer_of(parts_of(pieces)), "a\u00E9za\u00E9"), ElementsAre(1, 0, 0, 1, 0));
   for (int byte = 0; byte < 256; ++byte) pieces.push_back({hex(byte), 0, PieceKind::kByte});
-  SpmParts bytes = parts_of(pieces);
+  SpmTables bytes = parts_of(pieces);
   bytes.byte_fallback = true;
   const auto tokenizer = tokenizer_of(std::move(bytes));
   EXPECT_THAT(encode(*tokenizer, "a\u00E9\xFF"), ElementsAre(1, 2 + 0xC3, 2 + 0xA9, 2 + 0xFF));
@@ -99,23 +99,23 @@ TEST(Spm, WhatHasNoPieceIsBytesThenUnkThenAnError) {
 }
 
 TEST(Spm, ErrorsNameTheByteAndItsOffsetInTheText) {
-  SpmParts parts = parts_of({{"\u2581", -1}, {"a", -1}, {"<s>", 0, kControl}});
-  parts.space_before = SpaceBefore::kEvery;
-  parts.added.push_back(AddedToken{.content = "<s>", .id = 2, .special = true});
-  const auto tokenizer = tokenizer_of(std::move(parts));
+  SpmTables tables = parts_of({{"\u2581", -1}, {"a", -1}, {"<s>", 0, kControl}});
+  tables.space_before = SpaceBefore::kEvery;
+  tables.added.push_back(AddedToken{.content = "<s>", .id = 2, .special = true});
+  const auto tokenizer = tokenizer_of(std::move(tables));
   EXPECT_THAT(tokenizer->encode("a a<s> a\u00E9").error().what, AllOf(HasSubstr("0xC3"), HasSubstr("offset 8")));
   EXPECT_THAT(tokenizer->encode("z").error().what, AllOf(HasSubstr("0x7A"), HasSubstr("offset 0")));
 }
 
 // 0 unk, 1 "▁", 2 a, 3 "▁a", 4 "▁▁", 5 <s> (added, special), 6 "a▁" if `reaching`.
-SpmParts spaced(SpaceBefore space_before, bool reaching = false) {
+SpmTables spaced(SpaceBefore space_before, bool reaching = false) {
   std::vector<Piece> pieces = {{"<unk>", 0, kUnknown}, {"\u2581", -9},       {"a", -9},
                                {"\u2581a", -1},        {"\u2581\u2581", -2}, {"<s>", 0, kControl}};
   if (reaching) pieces.push_back({"a\u2581", -0.5});
-  SpmParts parts = parts_of(pieces);
-  parts.added.push_back(AddedToken{.content = "<s>", .id = 5, .special = true});
-  parts.space_before = space_before;
-  return parts;
+  SpmTables tables = parts_of(pieces);
+  tables.added.push_back(AddedToken{.content = "<s>", .id = 5, .special = true});
+  tables.space_before = space_before;
+  return tables;
 }
 
 TEST(Spm, SpacesBeforeAText) {
@@ -138,7 +138,7 @@ TEST(Spm, PiecesMayReachOverTheStartOfAWord) {
   EXPECT_THAT(encode(*tokenizer_of(spaced(SpaceBefore::kNever, true)), "a a  a"), ElementsAre(6, 6, 3));
   EXPECT_THAT(encode(*tokenizer_of(spaced(SpaceBefore::kNever)), "a a  a"), ElementsAre(2, 3, 1, 3));
   EXPECT_THAT(encode(*tokenizer_of(spaced(SpaceBefore::kNever)), "a   a"), ElementsAre(2, 4, 3));
-  SpmParts cut = spaced(SpaceBefore::kNever, true);
+  SpmTables cut = spaced(SpaceBefore::kNever, true);
   cut.cuts_at_spaces = true;
   EXPECT_THAT(encode(*tokenizer_of(std::move(cut)), "a   a"), ElementsAre(2, 1, 1, 3));
 }
@@ -158,10 +158,10 @@ TEST(Spm, DecodingDropsTheEncodersOwnSpaces) {
 }
 
 TEST(Spm, ControlPiecesThatNoTextBecomesAreEmpty) {
-  SpmParts parts = spaced(SpaceBefore::kEvery);
-  parts.added.clear();
-  parts.prefix = {5};
-  const auto tokenizer = tokenizer_of(std::move(parts));
+  SpmTables tables = spaced(SpaceBefore::kEvery);
+  tables.added.clear();
+  tables.prefix = {5};
+  const auto tokenizer = tokenizer_of(std::move(tables));
   EXPECT_THAT(tokenizer->encode("a").value(), ElementsAre(5, 3));
   EXPECT_EQ(tokenizer->decode(Ids{5, 3}).value(), "a");
   EXPECT_EQ(tokenizer->bos(), 5);
@@ -172,17 +172,17 @@ TEST(Spm, ControlPiecesThatNoTextBecomesAreEmpty) {
 }
 
 TEST(Spm, BosOnceWhereTheTextHasIt) {
-  SpmParts parts = spaced(SpaceBefore::kEvery);
-  parts.prefix = {5};
-  const auto tokenizer = tokenizer_of(std::move(parts));
+  SpmTables tables = spaced(SpaceBefore::kEvery);
+  tables.prefix = {5};
+  const auto tokenizer = tokenizer_of(std::move(tables));
   EXPECT_THAT(tokenizer->encode("<s>a").value(), ElementsAre(5, 3));
   EXPECT_THAT(tokenizer->encode("").value(), ElementsAre(5));
 }
 
 TEST(Spm, NormalisedAddedTokensAreFoundAfterTheSpaceIsPut) {
-  SpmParts parts = spaced(SpaceBefore::kEvery);
-  parts.added[0].normalized = true;
-  const auto tokenizer = tokenizer_of(std::move(parts));
+  SpmTables tables = spaced(SpaceBefore::kEvery);
+  tables.added[0].normalized = true;
+  const auto tokenizer = tokenizer_of(std::move(tables));
   // "▁<s>" is looked for in "▁a▁<s>a<s>": Hugging Face's own reading of such a file.
   EXPECT_THAT(encode(*tokenizer, "a <s>a"), ElementsAre(3, 5, 2));
   EXPECT_THAT(encode(*tokenizer, "<s>"), ElementsAre(5));

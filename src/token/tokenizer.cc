@@ -36,16 +36,16 @@ Result<ModelPtr> load(const std::filesystem::path& path, const Understand& under
 Result<ModelPtr> from_json_bytes(std::string bytes) {
   KVASIR_TRY(TokenizerJson file, read_tokenizer_json(std::exchange(bytes, {})));
   if (is_spm_json(file)) {
-    KVASIR_TRY(SpmParts parts, understand_spm_json(std::move(file)));
-    return SpmModel::make(std::move(parts));
+    KVASIR_TRY(SpmTables tables, understand_spm_json(std::move(file)));
+    return SpmModel::make(std::move(tables));
   }
-  KVASIR_TRY(ByteLevelParts parts, understand_byte_json(std::move(file)));
-  return ByteLevelModel::make(std::move(parts));
+  KVASIR_TRY(ByteLevelTables tables, understand_byte_json(std::move(file)));
+  return ByteLevelModel::make(std::move(tables));
 }
 
-Result<ModelPtr> from_spm_parts(Result<SpmParts> parts) {
-  if (!parts) return tl::unexpected<Error>(std::move(parts).error());
-  return SpmModel::make(std::move(*parts));
+Result<ModelPtr> from_spm_parts(Result<SpmTables> tables) {
+  if (!tables) return tl::unexpected<Error>(std::move(tables).error());
+  return SpmModel::make(std::move(*tables));
 }
 
 std::shared_ptr<const Tokenizer> alone(ModelPtr model) { return make_tokenizer(std::move(model)); }

@@ -1,8 +1,8 @@
 // GPT-2: learned positions, LayerNorm, fused qkv, gelu_new, matrices stored as Conv1D [in, out], tied or untied head.
 #include <array>
 
-#include "arch/blocks.h"
 #include "arch/family.h"
+#include "arch/layer_ops.h"
 
 namespace kvasir {
 

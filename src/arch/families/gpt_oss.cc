@@ -2,8 +2,8 @@
 // biases and a clamped SwiGLU (arXiv:2508.10925).
 #include <array>
 
-#include "arch/blocks.h"
 #include "arch/families/llama.h"
+#include "arch/layer_ops.h"
 
 namespace kvasir {
 

@@ -2,8 +2,8 @@
 // v in one matrix; partial rotary (arXiv:2204.06745).
 #include <array>
 
-#include "arch/blocks.h"
 #include "arch/families/starcoder2.h"
+#include "arch/layer_ops.h"
 
 namespace kvasir {
 

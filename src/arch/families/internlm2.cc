@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <array>
 
-#include "arch/blocks.h"
 #include "arch/families/llama.h"
+#include "arch/layer_ops.h"
 
 namespace kvasir {
 

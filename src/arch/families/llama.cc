@@ -4,7 +4,7 @@
 
 #include <array>
 
-#include "arch/blocks.h"
+#include "arch/layer_ops.h"
 
 namespace kvasir {
 

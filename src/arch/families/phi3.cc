@@ -2,8 +2,8 @@
 // text model of Phi-3-vision.
 #include <array>
 
-#include "arch/blocks.h"
 #include "arch/families/llama.h"
+#include "arch/layer_ops.h"
 
 namespace kvasir {
 

@@ -3,7 +3,7 @@
 
 #include <array>
 
-#include "arch/blocks.h"
+#include "arch/layer_ops.h"
 
 namespace kvasir {
 

@@ -28,7 +28,7 @@ constexpr const char* kAloneHint = "the tokenizer's own file as ModelOptions::to
 
 class Adder {
  public:
-  Adder(FolderSettings& settings, BpeParts& parts) : settings_(settings), parts_(parts) {}
+  Adder(FolderSettings& settings, BpeTables& tables) : settings_(settings), tables_(tables) {}
 
   // `raw`: clears the `normalized` flags, as slow tokenizers do.
   Result<void> run(bool raw) {
@@ -36,10 +36,10 @@ class Adder {
       if (raw) token.normalized = false;
       KVASIR_TRY(const bool there, place(token, where));
       if (!there) continue;
-      const auto same = std::find_if(parts_.added.begin(), parts_.added.end(),
+      const auto same = std::find_if(tables_.added.begin(), tables_.added.end(),
                                      [id = token.id](const AddedToken& other) { return other.id == id; });
-      if (same == parts_.added.end()) {
-        parts_.added.push_back(token);
+      if (same == tables_.added.end()) {
+        tables_.added.push_back(token);
       } else if (has_flags) {
         *same = token;
       }
@@ -50,7 +50,7 @@ class Adder {
  private:
   // Sets the id of the token. Returns false for a token without an id that is not in the vocabulary.
   Result<bool> place(AddedToken& token, const std::string& where) {
-    const auto known = parts_.vocabulary.find(token.content);
+    const auto known = tables_.vocabulary.find(token.content);
     if (token.id < 0 && !known) {
       const std::string what = fmt::format("{} is not in the vocabulary", quote(token.content));
       settings_.ignored.push_back({where, what, true});
@@ -63,27 +63,27 @@ class Adder {
           {}, kAloneHint);
     if (known) token.id = *known;
     if (known) return true;
-    if (parts_.vocabulary.has(token.id))
+    if (tables_.vocabulary.has(token.id))
       return fail(Error::damaged,
                   fmt::format("id {} is {} in {} and {} in the vocabulary", token.id, quote(token.content), where,
-                              quote(parts_.vocabulary.piece(token.id))),
+                              quote(tables_.vocabulary.piece(token.id))),
                   {}, kAloneHint);
-    KVASIR_CHECK(parts_.vocabulary.add(token.content, token.id, parts_.vocabulary.size() + kMaxIdGap));
+    KVASIR_CHECK(tables_.vocabulary.add(token.content, token.id, tables_.vocabulary.size() + kMaxIdGap));
     return true;
   }
 
   FolderSettings& settings_;
-  BpeParts& parts_;
+  BpeTables& tables_;
 };
 
 // Sets the kinds of added tokens. Tokens outside the vocabulary's file never merge.
-void fill_kinds(SpmParts& parts) {
-  const auto known = parts.kinds.size(), all = static_cast<std::size_t>(parts.vocabulary.size());
-  parts.kinds.resize(all, parts.scores.empty() ? PieceKind::kNormal : PieceKind::kUnused);
-  if (parts.scores.empty()) return;
-  parts.scores.resize(all, -std::numeric_limits<float>::infinity());
-  for (const AddedToken& token : parts.added) {
-    PieceKind& kind = parts.kinds[static_cast<std::size_t>(token.id)];
+void fill_kinds(SpmTables& tables) {
+  const auto known = tables.kinds.size(), all = static_cast<std::size_t>(tables.vocabulary.size());
+  tables.kinds.resize(all, tables.scores.empty() ? PieceKind::kNormal : PieceKind::kUnused);
+  if (tables.scores.empty()) return;
+  tables.scores.resize(all, -std::numeric_limits<float>::infinity());
+  for (const AddedToken& token : tables.added) {
+    PieceKind& kind = tables.kinds[static_cast<std::size_t>(token.id)];
     if (static_cast<std::size_t>(token.id) >= known || kind == PieceKind::kNormal)
       kind = token.special ? PieceKind::kControl : PieceKind::kUserDefined;
   }
@@ -91,20 +91,20 @@ void fill_kinds(SpmParts& parts) {
 
 // ---- BOS ----------------------------------------------------------------------------------------------------------
 
-Result<void> set_prefix(const FolderSettings& settings, BpeParts& parts) {
+Result<void> set_prefix(const FolderSettings& settings, BpeTables& tables) {
   if (!settings.add_bos) return {};
   if (!*settings.add_bos) {
-    parts.prefix.clear();
+    tables.prefix.clear();
     return {};
   }
   if (settings.bos) {
-    const auto id = parts.vocabulary.find(*settings.bos);
+    const auto id = tables.vocabulary.find(*settings.bos);
     if (!id)
       return fail(Error::damaged, fmt::format("the bos_token {} is not in the vocabulary", quote(*settings.bos)), {},
                   kAloneHint);
-    parts.prefix = {*id};
+    tables.prefix = {*id};
   }
-  if (parts.prefix.empty())
+  if (tables.prefix.empty())
     return fail(Error::damaged, "add_bos_token is true, but no bos_token is named", {}, kAloneHint);
   return {};
 }
@@ -151,18 +151,18 @@ Result<FolderTokenizer> from_json(const fs::path& path, FolderSettings settings)
   if (settings.legacy) settings.ignored.push_back({"tokenizer_config.json: legacy", "tokenizer.json says it", false});
   FolderTokenizer made;
   if (is_spm_json(file)) {
-    KVASIR_TRY(SpmParts parts, understand_spm_json(std::move(file)));
-    KVASIR_CHECK(check_space(settings, parts.space_before != SpaceBefore::kNever));
-    KVASIR_CHECK(Adder(settings, parts).run(false));
-    KVASIR_CHECK(set_prefix(settings, parts));
-    fill_kinds(parts);
-    KVASIR_TRY(made.model, SpmModel::make(std::move(parts)));
+    KVASIR_TRY(SpmTables tables, understand_spm_json(std::move(file)));
+    KVASIR_CHECK(check_space(settings, tables.space_before != SpaceBefore::kNever));
+    KVASIR_CHECK(Adder(settings, tables).run(false));
+    KVASIR_CHECK(set_prefix(settings, tables));
+    fill_kinds(tables);
+    KVASIR_TRY(made.model, SpmModel::make(std::move(tables)));
   } else {
-    KVASIR_TRY(ByteLevelParts parts, understand_byte_json(std::move(file)));
-    KVASIR_CHECK(check_space(settings, parts.leading_space));
-    KVASIR_CHECK(Adder(settings, parts).run(false));
-    KVASIR_CHECK(set_prefix(settings, parts));
-    KVASIR_TRY(made.model, ByteLevelModel::make(std::move(parts)));
+    KVASIR_TRY(ByteLevelTables tables, understand_byte_json(std::move(file)));
+    KVASIR_CHECK(check_space(settings, tables.leading_space));
+    KVASIR_CHECK(Adder(settings, tables).run(false));
+    KVASIR_CHECK(set_prefix(settings, tables));
+    KVASIR_TRY(made.model, ByteLevelModel::make(std::move(tables)));
   }
   made.ignored = std::move(settings.ignored);
   return made;
@@ -179,19 +179,19 @@ Result<SpaceBefore> space_of(const FolderSettings& settings, SpaceBefore models)
 
 Result<FolderTokenizer> from_sentencepiece(const fs::path& path, FolderSettings settings) {
   KVASIR_TRY(const std::string bytes, read_text_file(path, kMaxTokenizerBytes));
-  KVASIR_TRY(SpmParts parts, read_sentencepiece_vocab(bytes));
-  for (int id = 0; id < parts.vocabulary.size(); ++id) {
-    const PieceKind kind = parts.kinds[static_cast<std::size_t>(id)];
+  KVASIR_TRY(SpmTables tables, read_sentencepiece_vocab(bytes));
+  for (int id = 0; id < tables.vocabulary.size(); ++id) {
+    const PieceKind kind = tables.kinds[static_cast<std::size_t>(id)];
     const bool special = kind == PieceKind::kUnknown || kind == PieceKind::kControl;
     if (!special && kind != PieceKind::kUserDefined) continue;
-    parts.added.push_back({.content = std::string(parts.vocabulary.piece(id)), .id = id, .special = special});
+    tables.added.push_back({.content = std::string(tables.vocabulary.piece(id)), .id = id, .special = special});
   }
-  KVASIR_TRY(parts.space_before, space_of(settings, parts.space_before));
-  KVASIR_CHECK(Adder(settings, parts).run(true));
-  KVASIR_CHECK(set_prefix(settings, parts));
-  fill_kinds(parts);
+  KVASIR_TRY(tables.space_before, space_of(settings, tables.space_before));
+  KVASIR_CHECK(Adder(settings, tables).run(true));
+  KVASIR_CHECK(set_prefix(settings, tables));
+  fill_kinds(tables);
   FolderTokenizer made;
-  KVASIR_TRY(made.model, SpmModel::make(std::move(parts)));
+  KVASIR_TRY(made.model, SpmModel::make(std::move(tables)));
   made.ignored = std::move(settings.ignored);
   return made;
 }

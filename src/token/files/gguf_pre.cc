@@ -109,14 +109,14 @@ Result<const PreTokenization*> find_pre(const std::string& name) {
               "convert the model again, or use its Hugging Face folder");
 }
 
-std::string_view find_pre_name(const ByteLevelParts& parts) {
+std::string_view find_pre_name(const ByteLevelTables& tables) {
   const auto same_cut = [](const CutStage& a, const CutStage& b) {
     return a.pattern == b.pattern && a.spells_bytes == b.spells_bytes;
   };
   for (const PreTokenization& one : pre_tokenizations()) {
-    const bool cuts = std::equal(one.cuts.begin(), one.cuts.end(), parts.cuts.begin(), parts.cuts.end(), same_cut);
-    if (cuts && one.has(PreTokenization::kNfc) == parts.nfc &&
-        one.has(PreTokenization::kIgnoreMerges) == parts.ignore_merges)
+    const bool cuts = std::equal(one.cuts.begin(), one.cuts.end(), tables.cuts.begin(), tables.cuts.end(), same_cut);
+    if (cuts && one.has(PreTokenization::kNfc) == tables.nfc &&
+        one.has(PreTokenization::kIgnoreMerges) == tables.ignore_merges)
       return one.names.front();
   }
   return {};

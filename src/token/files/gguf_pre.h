@@ -11,7 +11,7 @@
 
 namespace kvasir {
 
-struct ByteLevelParts;
+struct ByteLevelTables;
 
 struct PreTokenization {
   enum Flags : unsigned { kNfc = 1, kIgnoreMerges = 2, kAddBos = 4 };
@@ -26,7 +26,7 @@ struct PreTokenization {
 /// Fails on an unknown name; the error lists the known ones. The pointer stays valid as long as the program runs.
 Result<const PreTokenization*> find_pre(const std::string& name);
 
-/// Returns the name of the rule that splits texts as `parts` do; empty if there is none.
-std::string_view find_pre_name(const ByteLevelParts& parts);
+/// Returns the name of the rule that splits texts as `tables` do; empty if there is none.
+std::string_view find_pre_name(const ByteLevelTables& tables);
 
 }  // namespace kvasir

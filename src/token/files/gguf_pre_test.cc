@@ -135,13 +135,13 @@ TEST(GgufPre, Flags) {
 TEST(GgufPre, TheNameOfEachRuleIsFoundAgain) {
   for (const std::string& name : known()) {
     const PreTokenization& pre = *find_pre(name).value();
-    ByteLevelParts parts;
-    parts.cuts = pre.cuts;
-    parts.nfc = pre.has(PreTokenization::kNfc);
-    parts.ignore_merges = pre.has(PreTokenization::kIgnoreMerges);
-    EXPECT_EQ(find_pre_name(parts), pre.names.front()) << name;
-    parts.cuts.push_back({"x", false});
-    EXPECT_EQ(find_pre_name(parts), "") << name;
+    ByteLevelTables tables;
+    tables.cuts = pre.cuts;
+    tables.nfc = pre.has(PreTokenization::kNfc);
+    tables.ignore_merges = pre.has(PreTokenization::kIgnoreMerges);
+    EXPECT_EQ(find_pre_name(tables), pre.names.front()) << name;
+    tables.cuts.push_back({"x", false});
+    EXPECT_EQ(find_pre_name(tables), "") << name;
   }
 }
 

@@ -1,4 +1,4 @@
-// From GGUF's arrays to the parts of a tokenizer. gguf_vocab_of.cc does the inverse. Source of keys, types and
+// From GGUF's arrays to the tables of a tokenizer. gguf_vocab_of.cc does the inverse. Source of keys, types and
 // defaults: ggml-org/llama.cpp src/llama-vocab.cpp and gguf-py/gguf/constants.py.
 #include "token/files/gguf_vocab.h"
 
@@ -63,10 +63,10 @@ Result<PieceKind> kind_of(const GgufVocab& vocab, std::size_t id) {
 }
 
 // Fills the vocabulary, the added tokens, BOS and unk, which all kinds have. Appends one kind per token to `kinds`.
-Result<void> fill(const GgufVocab& vocab, bool add_bos, BpeParts& parts, std::vector<PieceKind>& kinds) {
+Result<void> fill(const GgufVocab& vocab, bool add_bos, BpeTables& tables, std::vector<PieceKind>& kinds) {
   std::size_t bytes = 0;
   for (const std::string_view token : vocab.tokens) bytes += token.size();
-  parts.vocabulary.reserve(vocab.tokens.size(), bytes);
+  tables.vocabulary.reserve(vocab.tokens.size(), bytes);
   const auto count = static_cast<std::int64_t>(vocab.tokens.size());
   for (std::size_t i = 0; i < vocab.tokens.size(); ++i) {
     const std::string_view token = vocab.tokens[i];
@@ -74,30 +74,30 @@ Result<void> fill(const GgufVocab& vocab, bool add_bos, BpeParts& parts, std::ve
     KVASIR_TRY(const PieceKind kind, kind_of(vocab, i));
     kinds.push_back(kind);
     // Padding tokens may be empty, and several may be.
-    KVASIR_CHECK(token.empty() ? parts.vocabulary.add_shadowed(token, id, count)
-                               : parts.vocabulary.add(token, id, count));
+    KVASIR_CHECK(token.empty() ? tables.vocabulary.add_shadowed(token, id, count)
+                               : tables.vocabulary.add(token, id, count));
     const bool special = kind == PieceKind::kUnknown || kind == PieceKind::kControl;
     if (token.empty() || !(special || kind == PieceKind::kUserDefined)) continue;
-    parts.added.push_back(AddedToken{.content = std::string(token), .id = id, .special = special});
+    tables.added.push_back(AddedToken{.content = std::string(token), .id = id, .special = special});
   }
-  parts.unk = vocab.unk;
+  tables.unk = vocab.unk;
   if (!add_bos) return {};
   if (vocab.bos) {
-    parts.prefix = {*vocab.bos};
+    tables.prefix = {*vocab.bos};
   } else if (vocab.add_bos.value_or(false)) {
     return fail(Error::damaged, "tokenizer.ggml.add_bos_token is set, but there is no bos_token_id");
   }
   return {};
 }
 
-Result<void> fill_merges(const GgufVocab& vocab, BpeParts& parts) {
-  parts.merges.reserve(vocab.merges.size());
+Result<void> fill_merges(const GgufVocab& vocab, BpeTables& tables) {
+  tables.merges.reserve(vocab.merges.size());
   for (std::size_t i = 0; i < vocab.merges.size(); ++i) {
     const std::string_view merge = vocab.merges[i];
     const std::size_t space = merge.find(' ', 1);
     if (space == merge.npos)
       return fail(Error::damaged, fmt::format("merge {} ({}) is not two pieces", i + 1, quote(merge)));
-    KVASIR_CHECK(parts.merges.add(merge.substr(0, space), merge.substr(space + 1), parts.vocabulary));
+    KVASIR_CHECK(tables.merges.add(merge.substr(0, space), merge.substr(space + 1), tables.vocabulary));
   }
   return {};
 }
@@ -109,40 +109,40 @@ Result<std::unique_ptr<const TokenModel>> make_sentencepiece(const GgufVocab& vo
     if (!std::isfinite(vocab.scores[id]))
       return fail(Error::damaged, fmt::format("the score of token {} is not finite", id));
   }
-  SpmParts parts;
-  KVASIR_CHECK(fill(vocab, vocab.add_bos.value_or(true), parts, parts.kinds));
-  for (AddedToken& token : parts.added) token.rstrip = swallows_space(vocab.rstrip_but, token.content);
-  parts.scores = vocab.scores;
-  parts.fuse_unk = true;
-  parts.byte_fallback = true;
-  parts.space_before = vocab.add_space_prefix.value_or(true) ? SpaceBefore::kEvery : SpaceBefore::kNever;
-  return SpmModel::make(std::move(parts));
+  SpmTables tables;
+  KVASIR_CHECK(fill(vocab, vocab.add_bos.value_or(true), tables, tables.kinds));
+  for (AddedToken& token : tables.added) token.rstrip = swallows_space(vocab.rstrip_but, token.content);
+  tables.scores = vocab.scores;
+  tables.fuse_unk = true;
+  tables.byte_fallback = true;
+  tables.space_before = vocab.add_space_prefix.value_or(true) ? SpaceBefore::kEvery : SpaceBefore::kNever;
+  return SpmModel::make(std::move(tables));
 }
 
 Result<std::unique_ptr<const TokenModel>> make_byte_level(const GgufVocab& vocab) {
   KVASIR_TRY(const PreTokenization* pre, find_pre(vocab.pre));
   KVASIR_CHECK(check_no_space(vocab));
   if (!vocab.types.empty()) KVASIR_CHECK(check_length("token_type", vocab.types.size(), vocab.tokens.size()));
-  ByteLevelParts parts;
+  ByteLevelTables tables;
   std::vector<PieceKind> kinds;
-  KVASIR_CHECK(fill(vocab, vocab.add_bos.value_or(pre->has(PreTokenization::kAddBos)), parts, kinds));
-  KVASIR_CHECK(fill_merges(vocab, parts));
-  parts.cuts = pre->cuts;
-  parts.nfc = pre->has(PreTokenization::kNfc);
-  parts.ignore_merges = pre->has(PreTokenization::kIgnoreMerges);
-  return ByteLevelModel::make(std::move(parts));
+  KVASIR_CHECK(fill(vocab, vocab.add_bos.value_or(pre->has(PreTokenization::kAddBos)), tables, kinds));
+  KVASIR_CHECK(fill_merges(vocab, tables));
+  tables.cuts = pre->cuts;
+  tables.nfc = pre->has(PreTokenization::kNfc);
+  tables.ignore_merges = pre->has(PreTokenization::kIgnoreMerges);
+  return ByteLevelModel::make(std::move(tables));
 }
 
 // BOS always comes first: Gemma 4 files with add_bos_token = false are wrong; llama.cpp overrides them too.
 Result<std::unique_ptr<const TokenModel>> make_gemma(const GgufVocab& vocab) {
   KVASIR_CHECK(check_no_space(vocab));
   KVASIR_CHECK(check_length("token_type", vocab.types.size(), vocab.tokens.size()));
-  SpmParts parts;
-  KVASIR_CHECK(fill(vocab, true, parts, parts.kinds));
-  KVASIR_CHECK(fill_merges(vocab, parts));
-  parts.fuse_unk = true;
-  parts.byte_fallback = true;
-  return SpmModel::make(std::move(parts));
+  SpmTables tables;
+  KVASIR_CHECK(fill(vocab, true, tables, tables.kinds));
+  KVASIR_CHECK(fill_merges(vocab, tables));
+  tables.fuse_unk = true;
+  tables.byte_fallback = true;
+  return SpmModel::make(std::move(tables));
 }
 
 }  // namespace

@@ -95,7 +95,7 @@ const char* flag_without_a_place(const AddedToken& token, bool readers_strip, bo
 
 class Writer {
  public:
-  Writer(const BpeParts& parts, int tokens, const RstripBut& rstrip_but) : parts_(parts), tokens_(tokens) {
+  Writer(const BpeTables& tables, int tokens, const RstripBut& rstrip_but) : tables_(tables), tokens_(tokens) {
     vocab().rstrip_but = rstrip_but;
   }
 
@@ -104,22 +104,22 @@ class Writer {
   Result<void> common(const Spelling& spelling) {
     KVASIR_CHECK(check_rows());
     for (int id = 0; id < tokens_; ++id) {
-      const bool there = parts_.vocabulary.has(id);
-      vocab().tokens.push_back(own(there ? spelling(parts_.vocabulary.piece(id)) : padding(id)));
+      const bool there = tables_.vocabulary.has(id);
+      vocab().tokens.push_back(own(there ? spelling(tables_.vocabulary.piece(id)) : padding(id)));
       vocab().types.push_back(there ? GgufPiece::kNormal : GgufPiece::kUnused);
     }
-    vocab().unk = parts_.unk;
-    if (parts_.prefix.size() > 1) return no_place(fmt::format("that puts {} tokens first", parts_.prefix.size()));
-    vocab().add_bos = !parts_.prefix.empty();
-    if (*vocab().add_bos) vocab().bos = parts_.prefix.front();
+    vocab().unk = tables_.unk;
+    if (tables_.prefix.size() > 1) return no_place(fmt::format("that puts {} tokens first", tables_.prefix.size()));
+    vocab().add_bos = !tables_.prefix.empty();
+    if (*vocab().add_bos) vocab().bos = tables_.prefix.front();
     return {};
   }
 
   // `strips`: whether a reader lets this token swallow the white space after it.
   template <class Strips>
   Result<void> added_tokens(bool normalizes, const Strips& strips) {
-    KVASIR_CHECK(check_overlaps(parts_.added));
-    for (const AddedToken& token : parts_.added) {
+    KVASIR_CHECK(check_overlaps(tables_.added));
+    for (const AddedToken& token : tables_.added) {
       const char* flag = flag_without_a_place(token, strips(token), normalizes);
       if (flag != nullptr) return no_place(fmt::format("whose added token {} {}", quote(token.content), flag));
       std::int32_t& type = vocab().types[static_cast<std::size_t>(token.id)];
@@ -136,36 +136,36 @@ class Writer {
 
  private:
   Result<void> check_rows() const {
-    if (parts_.vocabulary.size() <= tokens_) return {};
+    if (tables_.vocabulary.size() <= tokens_) return {};
     int id = tokens_;
-    while (!parts_.vocabulary.has(id)) ++id;
+    while (!tables_.vocabulary.has(id)) ++id;
     return no_place(fmt::format("of {} tokens for a model of {}: token {} ({}) has no row of weights",
-                                parts_.vocabulary.size(), tokens_, id, quote(parts_.vocabulary.piece(id))));
+                                tables_.vocabulary.size(), tokens_, id, quote(tables_.vocabulary.piece(id))));
   }
 
   // Returns llama.cpp's name for an id without a piece, made unique if a piece has that name.
   std::string padding(int id) const {
     std::string name = fmt::format("[PAD{}]", id);
-    while (parts_.vocabulary.find(name)) name += ']';
+    while (tables_.vocabulary.find(name)) name += ']';
     return name;
   }
 
-  const BpeParts& parts_;
+  const BpeTables& tables_;
   const int tokens_;
   OwnedGgufVocab out_;
 };
 
-Result<OwnedGgufVocab> from_byte_level(const ByteLevelParts& parts, int tokens, const RstripBut& rstrip_but) {
-  Writer out(parts, tokens, rstrip_but);
+Result<OwnedGgufVocab> from_byte_level(const ByteLevelTables& tables, int tokens, const RstripBut& rstrip_but) {
+  Writer out(tables, tokens, rstrip_but);
   out.vocab().model = kGgufByteLevel;
-  out.vocab().pre = find_pre_name(parts);
+  out.vocab().pre = find_pre_name(tables);
   if (out.vocab().pre.empty()) return no_place("that cuts its texts like this one");
-  if (parts.leading_space) return no_place("that puts a space before each text");
-  if (parts.fuse_unk && parts.unk) return no_place("that writes several unknown characters as one");
+  if (tables.leading_space) return no_place("that puts a space before each text");
+  if (tables.fuse_unk && tables.unk) return no_place("that writes several unknown characters as one");
   KVASIR_CHECK(out.common([](std::string_view piece) { return std::string(piece); }));
-  KVASIR_CHECK(out.added_tokens(parts.nfc, [](const AddedToken&) { return false; }));
-  for (const auto& [left, right] : parts.merges.ranked()) {
-    const std::string_view a = parts.vocabulary.piece(left), b = parts.vocabulary.piece(right);
+  KVASIR_CHECK(out.added_tokens(tables.nfc, [](const AddedToken&) { return false; }));
+  for (const auto& [left, right] : tables.merges.ranked()) {
+    const std::string_view a = tables.vocabulary.piece(left), b = tables.vocabulary.piece(right);
     if (a.find(' ', 1) != a.npos) return no_place(fmt::format("with a merge of {}, which has a space", quote(a)));
     out.vocab().merges.push_back(out.own(fmt::format("{} {}", a, b)));
   }
@@ -178,12 +178,12 @@ std::string mark_spaces(std::string_view piece) {
   return out;
 }
 
-Result<void> check_spm(const SpmParts& parts) {
-  if (parts.scores.empty()) return no_place("of SentencePiece's kind that merges by rank and not by score");
-  if (parts.space_before != SpaceBefore::kNever && parts.space_before != SpaceBefore::kEvery)
+Result<void> check_spm(const SpmTables& tables) {
+  if (tables.scores.empty()) return no_place("of SentencePiece's kind that merges by rank and not by score");
+  if (tables.space_before != SpaceBefore::kNever && tables.space_before != SpaceBefore::kEvery)
     return no_place("that puts a space only where none is");
-  if (parts.cuts_at_spaces) return no_place("of SentencePiece's kind that cuts at spaces");
-  if (!parts.byte_fallback || !parts.fuse_unk) return no_place("of SentencePiece's kind without bytes");
+  if (tables.cuts_at_spaces) return no_place("of SentencePiece's kind that cuts at spaces");
+  if (!tables.byte_fallback || !tables.fuse_unk) return no_place("of SentencePiece's kind without bytes");
   return {};
 }
 
@@ -199,50 +199,50 @@ bool could_be_merged(const Vocabulary& vocabulary, std::string_view piece) {
 
 // Refuses a piece that merging never makes here but would make in a reader that merges every piece of the file, as
 // llama.cpp does. Exempt: an added token without kSpaceMark, which is matched in the text before merging.
-Result<void> check_merges(const SpmParts& parts, int id, bool found) {
+Result<void> check_merges(const SpmTables& tables, int id, bool found) {
   const auto slot = static_cast<std::size_t>(id);
-  const std::string_view piece = parts.vocabulary.piece(id);
-  const PieceKind kind = parts.kinds[slot];
+  const std::string_view piece = tables.vocabulary.piece(id);
+  const PieceKind kind = tables.kinds[slot];
   const bool found_first = found && piece.find(kSpaceMark) == piece.npos;
   const bool merged_here = kind == PieceKind::kNormal || kind == PieceKind::kUserDefined;
-  if (found_first || (merged_here && parts.scores[slot] > parts.floor)) return {};
-  if (!could_be_merged(parts.vocabulary, piece)) return {};
+  if (found_first || (merged_here && tables.scores[slot] > tables.floor)) return {};
+  if (!could_be_merged(tables.vocabulary, piece)) return {};
   return no_place(fmt::format("whose piece {} ({}) is never merged", id, quote(piece)));
 }
 
 // Returns the type to write. Readers match unknown, control and user-defined pieces in a text before any other step.
 // llama2.c's tokenizer.bin never matches them, so they are written as unused. Alone, a .model with such pieces is
 // refused: the folder that it belongs to reads it differently.
-Result<std::int32_t> type_for_readers(const SpmParts& parts, int id, bool found) {
-  const PieceKind kind = parts.kinds[static_cast<std::size_t>(id)];
+Result<std::int32_t> type_for_readers(const SpmTables& tables, int id, bool found) {
+  const PieceKind kind = tables.kinds[static_cast<std::size_t>(id)];
   const bool looked_for = kind == PieceKind::kUnknown || kind == PieceKind::kControl || kind == PieceKind::kUserDefined;
   if (!looked_for || found) return stored_type(kind);
-  if (!parts.marks_spaces && kind != PieceKind::kUserDefined) return GgufPiece::kUnused;
+  if (!tables.marks_spaces && kind != PieceKind::kUserDefined) return GgufPiece::kUnused;
   return no_place(
-      fmt::format("that does not look for its piece {} ({}) in a text", id, quote(parts.vocabulary.piece(id))));
+      fmt::format("that does not look for its piece {} ({}) in a text", id, quote(tables.vocabulary.piece(id))));
 }
 
-Result<OwnedGgufVocab> from_spm(const SpmParts& parts, int tokens, const RstripBut& rstrip_but) {
+Result<OwnedGgufVocab> from_spm(const SpmTables& tables, int tokens, const RstripBut& rstrip_but) {
   constexpr float kPadScore = -1000;
-  KVASIR_CHECK(check_spm(parts));
-  Writer out(parts, tokens, rstrip_but);
+  KVASIR_CHECK(check_spm(tables));
+  Writer out(tables, tokens, rstrip_but);
   out.vocab().model = kGgufSentencePiece;
   out.vocab().pre = "default";
-  KVASIR_CHECK(
-      out.common([&](std::string_view piece) { return parts.marks_spaces ? std::string(piece) : mark_spaces(piece); }));
+  KVASIR_CHECK(out.common(
+      [&](std::string_view piece) { return tables.marks_spaces ? std::string(piece) : mark_spaces(piece); }));
   out.vocab().scores.assign(static_cast<std::size_t>(tokens), kPadScore);
-  std::vector<bool> found(static_cast<std::size_t>(parts.vocabulary.size()));
-  for (const AddedToken& token : parts.added) found[static_cast<std::size_t>(token.id)] = true;
-  for (int id = 0; id < parts.vocabulary.size(); ++id) {
+  std::vector<bool> found(static_cast<std::size_t>(tables.vocabulary.size()));
+  for (const AddedToken& token : tables.added) found[static_cast<std::size_t>(token.id)] = true;
+  for (int id = 0; id < tables.vocabulary.size(); ++id) {
     const auto slot = static_cast<std::size_t>(id);
-    if (!parts.vocabulary.has(id)) continue;
-    if (std::isfinite(parts.scores[slot])) out.vocab().scores[slot] = parts.scores[slot];
-    KVASIR_TRY(out.vocab().types[slot], type_for_readers(parts, id, found[slot]));
-    KVASIR_CHECK(check_merges(parts, id, found[slot]));
+    if (!tables.vocabulary.has(id)) continue;
+    if (std::isfinite(tables.scores[slot])) out.vocab().scores[slot] = tables.scores[slot];
+    KVASIR_TRY(out.vocab().types[slot], type_for_readers(tables, id, found[slot]));
+    KVASIR_CHECK(check_merges(tables, id, found[slot]));
   }
   KVASIR_CHECK(
       out.added_tokens(false, [&](const AddedToken& token) { return swallows_space(rstrip_but, token.content); }));
-  out.vocab().add_space_prefix = parts.space_before == SpaceBefore::kEvery;
+  out.vocab().add_space_prefix = tables.space_before == SpaceBefore::kEvery;
   return out.take();
 }
 
@@ -251,8 +251,8 @@ Result<OwnedGgufVocab> from_spm(const SpmParts& parts, int tokens, const RstripB
 Result<OwnedGgufVocab> gguf_vocab_of(const TokenModel& model, int tokens, const RstripBut& rstrip_but) {
   return guarded([&]() -> Result<OwnedGgufVocab> {
     if (const auto* bytes = dynamic_cast<const ByteLevelModel*>(&model))
-      return from_byte_level(bytes->parts(), tokens, rstrip_but);
-    if (const auto* spm = dynamic_cast<const SpmModel*>(&model)) return from_spm(spm->parts(), tokens, rstrip_but);
+      return from_byte_level(bytes->tables(), tokens, rstrip_but);
+    if (const auto* spm = dynamic_cast<const SpmModel*>(&model)) return from_spm(spm->tables(), tokens, rstrip_but);
     return no_place("of this kind");
   });
 }

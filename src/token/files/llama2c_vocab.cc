@@ -38,7 +38,7 @@ PieceKind kind_of(int id, std::string_view piece) {
 
 }  // namespace
 
-Result<SpmParts> read_llama2c_vocab(std::string_view bytes, int vocab_size) {
+Result<SpmTables> read_llama2c_vocab(std::string_view bytes, int vocab_size) {
   if (vocab_size <= kFirstByte || vocab_size > kMaxVocab) {
     return fail(Error::unsupported,
                 fmt::format("a vocabulary of {} tokens is not in {}..{}", vocab_size, kFirstByte + 1, kMaxVocab));
@@ -48,7 +48,7 @@ Result<SpmParts> read_llama2c_vocab(std::string_view bytes, int vocab_size) {
     return fail(Error::damaged, fmt::format("the file of {} bytes ends inside token {} of {}", size, id, vocab_size),
                 {}, kWrongTokenizer);
   };
-  SpmParts parts;
+  SpmTables tables;
   std::uint32_t longest = 0;  // run.c's buffer size, which is not needed here
   if (!take(bytes, longest)) return cut_short(0);
   for (int id = 0; id < vocab_size; ++id) {
@@ -57,23 +57,23 @@ Result<SpmParts> read_llama2c_vocab(std::string_view bytes, int vocab_size) {
     if (!take(bytes, score) || !take(bytes, length) || length > bytes.size()) return cut_short(id);
     if (!std::isfinite(score)) return fail(Error::damaged, fmt::format("the score of token {} is not finite", id));
     const std::string_view piece = bytes.substr(0, length);
-    parts.scores.push_back(score);
-    parts.kinds.push_back(kind_of(id, piece));
-    KVASIR_CHECK(parts.vocabulary.add_shadowed(piece, id, vocab_size));
+    tables.scores.push_back(score);
+    tables.kinds.push_back(kind_of(id, piece));
+    KVASIR_CHECK(tables.vocabulary.add_shadowed(piece, id, vocab_size));
     bytes.remove_prefix(length);
   }
   if (!bytes.empty()) {
     return fail(Error::damaged, fmt::format("{} bytes follow the last of {} tokens", bytes.size(), vocab_size), {},
                 kWrongTokenizer);
   }
-  parts.floor = kWorstScore;
-  parts.unk = kUnk;
-  parts.fuse_unk = true;
-  parts.prefix = {kBos};
-  parts.space_before = SpaceBefore::kEvery;
-  parts.marks_spaces = false;
-  parts.byte_fallback = true;
-  return parts;
+  tables.floor = kWorstScore;
+  tables.unk = kUnk;
+  tables.fuse_unk = true;
+  tables.prefix = {kBos};
+  tables.space_before = SpaceBefore::kEvery;
+  tables.marks_spaces = false;
+  tables.byte_fallback = true;
+  return tables;
 }
 
 }  // namespace kvasir

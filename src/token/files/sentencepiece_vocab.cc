@@ -175,18 +175,18 @@ PieceKind kind_of(const sentencepiece::SentencePieceProcessor& processor, int id
 
 }  // namespace
 
-Result<SpmParts> read_sentencepiece_vocab(std::string_view bytes) {
+Result<SpmTables> read_sentencepiece_vocab(std::string_view bytes) {
   if (bytes.size() > kMaxModelBytes) {
     return fail(Error::unsupported,
                 fmt::format("{} bytes are over the limit of {} for a .model", bytes.size(), kMaxModelBytes));
   }
   KVASIR_TRY(const ModelProto model, read_model(bytes));
   KVASIR_CHECK(refuse_unknown(model));
-  SpmParts parts;
+  SpmTables tables;
   const auto count = static_cast<std::int64_t>(model.pieces.size());
-  parts.vocabulary.reserve(model.pieces.size(), bytes.size());
+  tables.vocabulary.reserve(model.pieces.size(), bytes.size());
   for (const ProtoPiece& piece : model.pieces) {
-    KVASIR_CHECK(parts.vocabulary.add(piece.piece, parts.vocabulary.size(), count));
+    KVASIR_CHECK(tables.vocabulary.add(piece.piece, tables.vocabulary.size(), count));
   }
   sentencepiece::SentencePieceProcessor processor;
   const auto status = processor.LoadFromSerializedProto(model.checked);
@@ -197,19 +197,19 @@ Result<SpmParts> read_sentencepiece_vocab(std::string_view bytes) {
     return fail(Error::damaged,
                 fmt::format("libsentencepiece reads {} pieces where there are {}", processor.GetPieceSize(), count));
   }
-  for (int id = 0; id < parts.vocabulary.size(); ++id) {
-    if (processor.IdToPiece(id) != parts.vocabulary.piece(id)) {
+  for (int id = 0; id < tables.vocabulary.size(); ++id) {
+    if (processor.IdToPiece(id) != tables.vocabulary.piece(id)) {
       return fail(Error::damaged, fmt::format("libsentencepiece reads piece {} otherwise than this program", id));
     }
-    parts.scores.push_back(processor.GetScore(id));
-    parts.kinds.push_back(kind_of(processor, id, model.pieces[static_cast<std::size_t>(id)].type));
-    if (parts.kinds.back() == PieceKind::kUnknown) parts.unk = id;
+    tables.scores.push_back(processor.GetScore(id));
+    tables.kinds.push_back(kind_of(processor, id, model.pieces[static_cast<std::size_t>(id)].type));
+    if (tables.kinds.back() == PieceKind::kUnknown) tables.unk = id;
   }
-  if (processor.bos_id() >= 0) parts.prefix = {processor.bos_id()};
-  parts.fuse_unk = true;
-  parts.byte_fallback = model.byte_fallback;
-  parts.space_before = model.add_dummy_prefix ? SpaceBefore::kEvery : SpaceBefore::kNever;
-  return parts;
+  if (processor.bos_id() >= 0) tables.prefix = {processor.bos_id()};
+  tables.fuse_unk = true;
+  tables.byte_fallback = model.byte_fallback;
+  tables.space_before = model.add_dummy_prefix ? SpaceBefore::kEvery : SpaceBefore::kNever;
+  return tables;
 }
 
 }  // namespace kvasir

@@ -1,4 +1,4 @@
-// Reads a SentencePiece .model file into the parts of an SPM-style tokenizer. Supports only BPE models that do not
+// Reads a SentencePiece .model file into the tables of an SPM-style tokenizer. Supports only BPE models that do not
 // normalise the text; refuses everything else by name.
 #pragma once
 
@@ -11,6 +11,6 @@
 namespace kvasir {
 
 /// `bytes` is the whole .model. As in SentencePiece, user-defined pieces are matched in a text, control pieces are not.
-Result<SpmParts> read_sentencepiece_vocab(std::string_view bytes);
+Result<SpmTables> read_sentencepiece_vocab(std::string_view bytes);
 
 }  // namespace kvasir

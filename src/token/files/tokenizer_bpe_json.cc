@@ -1,4 +1,4 @@
-// From JSON values to BpeParts. Source of the names: huggingface/tokenizers (serialisation of each component).
+// From JSON values to BpeTables. Source of the names: huggingface/tokenizers (serialisation of each component).
 #include "token/files/tokenizer_bpe_json.h"
 
 #include "token/files/json_values.h"
@@ -20,35 +20,35 @@ class BpeReader {
  public:
   explicit BpeReader(const TokenizerJson& file) : file_(file) {}
 
-  Result<BpeParts> read() {
+  Result<BpeTables> read() {
     const json& model = member(file_.rest, "model");
-    KVASIR_TRY(parts_.fuse_unk, flag(model, "fuse_unk", false));
-    KVASIR_TRY(parts_.ignore_merges, flag(model, "ignore_merges", false));
+    KVASIR_TRY(tables_.fuse_unk, flag(model, "fuse_unk", false));
+    KVASIR_TRY(tables_.ignore_merges, flag(model, "ignore_merges", false));
     KVASIR_CHECK(vocabulary());
     KVASIR_CHECK(added_tokens(member(file_.rest, "added_tokens")));
     KVASIR_CHECK(each_part(member(file_.rest, "post_processor"), "processors",
                            [this](const json& node) { return post_processor(node); }));
-    return std::move(parts_);
+    return std::move(tables_);
   }
 
  private:
   Result<void> vocabulary() {
     std::size_t bytes = 0;
     for (const auto& piece : file_.vocab) bytes += piece.length;
-    parts_.vocabulary.reserve(file_.vocab.size(), bytes);
+    tables_.vocabulary.reserve(file_.vocab.size(), bytes);
     for (const auto& piece : file_.vocab) {
-      KVASIR_CHECK(parts_.vocabulary.add(file_.text(piece.begin, piece.length), piece.id, id_limit()));
+      KVASIR_CHECK(tables_.vocabulary.add(file_.text(piece.begin, piece.length), piece.id, id_limit()));
     }
-    parts_.merges.reserve(file_.merges.size());
+    tables_.merges.reserve(file_.merges.size());
     for (const auto& merge : file_.merges) {
-      KVASIR_CHECK(parts_.merges.add(file_.text(merge.begin, merge.left_length),
-                                     file_.text(merge.begin + merge.left_length, merge.right_length),
-                                     parts_.vocabulary));
+      KVASIR_CHECK(tables_.merges.add(file_.text(merge.begin, merge.left_length),
+                                      file_.text(merge.begin + merge.left_length, merge.right_length),
+                                      tables_.vocabulary));
     }
     const json& unk = member(member(file_.rest, "model"), "unk_token");
     if (unk.is_null()) return {};
-    if (unk.is_string()) parts_.unk = parts_.vocabulary.find(unk.get_ref<const std::string&>());
-    if (!parts_.unk)
+    if (unk.is_string()) tables_.unk = tables_.vocabulary.find(unk.get_ref<const std::string&>());
+    if (!tables_.unk)
       return fail(Error::damaged, fmt::format("model.unk_token {} is not in the vocabulary", quote(unk.dump())));
     return {};
   }
@@ -59,10 +59,10 @@ class BpeReader {
     for (const json& one : node) {
       auto token = added_token(one);
       if (!token) return fail(token.error().kind, "added_tokens: " + token.error().what, {}, token.error().hint);
-      const auto there = parts_.vocabulary.find(token->content);
+      const auto there = tables_.vocabulary.find(token->content);
       // The same token may stand in both lists; anything else is a contradiction that `add` names.
-      if (there != token->id) KVASIR_CHECK(parts_.vocabulary.add(token->content, token->id, id_limit()));
-      parts_.added.push_back(std::move(*token));
+      if (there != token->id) KVASIR_CHECK(tables_.vocabulary.add(token->content, token->id, id_limit()));
+      tables_.added.push_back(std::move(*token));
     }
     return {};
   }
@@ -122,12 +122,12 @@ class BpeReader {
     KVASIR_TRY(const json* ids, list(entry, "ids"));
     for (const json& id : *ids) {
       const bool known = id.is_number_unsigned() && id.get<std::uint64_t>() < static_cast<std::uint64_t>(id_limit()) &&
-                         parts_.vocabulary.has(id.get<int>());
+                         tables_.vocabulary.has(id.get<int>());
       if (!known) {
         return fail(Error::damaged, fmt::format("TemplateProcessing's id {} of {} is not in the vocabulary",
                                                 quote(id.dump()), quote(name)));
       }
-      parts_.prefix.push_back(id.get<int>());
+      tables_.prefix.push_back(id.get<int>());
     }
     return {};
   }
@@ -137,7 +137,7 @@ class BpeReader {
   }
 
   const TokenizerJson& file_;
-  BpeParts parts_;
+  BpeTables tables_;
 };
 
 }  // namespace
@@ -153,6 +153,6 @@ Result<void> check_bpe_model(const TokenizerJson& file) {
   return {};
 }
 
-Result<BpeParts> read_bpe_parts(const TokenizerJson& file) { return BpeReader(file).read(); }
+Result<BpeTables> read_bpe_tables(const TokenizerJson& file) { return BpeReader(file).read(); }
 
 }  // namespace kvasir

@@ -2,7 +2,7 @@
 // text.
 #pragma once
 
-#include "token/bpe_data.h"
+#include "token/bpe_tables.h"
 #include "token/files/tokenizer_json.h"
 
 namespace kvasir {
@@ -11,6 +11,6 @@ namespace kvasir {
 /// `byte_fallback`, whose meaning depends on the rest of the file.
 Result<void> check_bpe_model(const TokenizerJson& file);
 
-Result<BpeParts> read_bpe_parts(const TokenizerJson& file);
+Result<BpeTables> read_bpe_tables(const TokenizerJson& file);
 
 }  // namespace kvasir

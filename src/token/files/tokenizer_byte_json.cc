@@ -1,4 +1,4 @@
-// From JSON values to ByteLevelParts. Source of the names: huggingface/tokenizers (serialisation of each component).
+// From JSON values to ByteLevelTables. Source of the names: huggingface/tokenizers (serialisation of each component).
 #include "token/files/tokenizer_byte_json.h"
 
 #include "token/files/json_values.h"
@@ -46,11 +46,11 @@ Result<std::string> punctuation_pattern(const json& node) {
               {}, kHint);
 }
 
-class PartsReader {
+class ByteLevelReader {
  public:
-  explicit PartsReader(TokenizerJson file) : file_(std::move(file)) {}
+  explicit ByteLevelReader(TokenizerJson file) : file_(std::move(file)) {}
 
-  Result<ByteLevelParts> read() {
+  Result<ByteLevelTables> read() {
     const json& rest = file_.rest;
     KVASIR_CHECK(check_bpe_model(file_));
     KVASIR_TRY(const bool byte_fallback, flag(member(rest, "model"), "byte_fallback", false));
@@ -62,13 +62,13 @@ class PartsReader {
     if (!spells_bytes_) return fail(Error::unsupported, "the pre_tokenizer has no ByteLevel part", {}, kHint);
     KVASIR_CHECK(each_part(member(rest, "decoder"), "decoders", [this](const json& node) { return decoder(node); }));
     if (!decodes_) return unknown("decoder", json());
-    KVASIR_TRY(static_cast<BpeParts&>(parts_), read_bpe_parts(file_));
-    return std::move(parts_);
+    KVASIR_TRY(static_cast<BpeTables&>(tables_), read_bpe_tables(file_));
+    return std::move(tables_);
   }
 
  private:
   Result<void> normalizer(const json& node) {
-    parts_.nfc |= type_of(node) == "NFC";
+    tables_.nfc |= type_of(node) == "NFC";
     return node.is_null() || type_of(node) == "NFC" ? Result<void>() : unknown("normalizer", node);
   }
 
@@ -94,21 +94,21 @@ class PartsReader {
     if (spells_bytes_) return fail(Error::unsupported, "the pre_tokenizer has two ByteLevel parts", {}, kHint);
     KVASIR_TRY(const bool prefix, flag(node, "add_prefix_space", true));
     KVASIR_TRY(const bool use_regex, flag(node, "use_regex", true));
-    if (prefix && !parts_.cuts.empty()) {
+    if (prefix && !tables_.cuts.empty()) {
       return fail(Error::unsupported, "ByteLevel with add_prefix_space after another pre_tokenizer is not supported",
                   {}, kHint);
     }
-    parts_.leading_space = prefix;
+    tables_.leading_space = prefix;
     spells_bytes_ = true;
     KVASIR_CHECK(cut(use_regex ? std::string(kGpt2Pattern) : std::string()));
-    parts_.cuts.back().spells_bytes = true;
+    tables_.cuts.back().spells_bytes = true;
     return {};
   }
 
   Result<void> cut(std::string pattern) {
-    if (parts_.cuts.size() >= kMaxCuts)
+    if (tables_.cuts.size() >= kMaxCuts)
       return fail(Error::unsupported, fmt::format("over {} pre_tokenizers", kMaxCuts));
-    parts_.cuts.push_back({std::move(pattern), false});
+    tables_.cuts.push_back({std::move(pattern), false});
     return {};
   }
 
@@ -118,12 +118,12 @@ class PartsReader {
   }
 
   TokenizerJson file_;
-  ByteLevelParts parts_;
+  ByteLevelTables tables_;
   bool spells_bytes_ = false, decodes_ = false;
 };
 
 }  // namespace
 
-Result<ByteLevelParts> understand_byte_json(TokenizerJson file) { return PartsReader(std::move(file)).read(); }
+Result<ByteLevelTables> understand_byte_json(TokenizerJson file) { return ByteLevelReader(std::move(file)).read(); }
 
 }  // namespace kvasir

@@ -8,6 +8,6 @@
 namespace kvasir {
 
 /// Takes the file by value, to free its text before the index is built.
-Result<ByteLevelParts> understand_byte_json(TokenizerJson file);
+Result<ByteLevelTables> understand_byte_json(TokenizerJson file);
 
 }  // namespace kvasir

@@ -1,4 +1,4 @@
-// From JSON values to SpmParts. Source of the names and their meaning: huggingface/tokenizers (normalizers/prepend.rs,
+// From JSON values to SpmTables. Source of the names and their meaning: huggingface/tokenizers (normalizers/prepend.rs,
 // normalizers/replace.rs, pre_tokenizers/metaspace.rs, decoders).
 #include "token/files/tokenizer_spm_json.h"
 
@@ -15,9 +15,9 @@ using namespace json_values;
 // True if the part, or one inside its sequences, has this type.
 bool has_part(const json& node, const char* list_key, std::string_view type) {
   if (type_of(node) == type) return true;
-  const json& parts = member(node, list_key);
-  return parts.is_array() &&
-         std::any_of(parts.begin(), parts.end(), [&](const json& part) { return has_part(part, list_key, type); });
+  const json& list = member(node, list_key);
+  return list.is_array() &&
+         std::any_of(list.begin(), tables.end(), [&](const json& part) { return has_part(part, list_key, type); });
 }
 
 tl::unexpected<Error> unlike(const char* what, const json& node) {
@@ -28,18 +28,18 @@ class SpmReader {
  public:
   explicit SpmReader(TokenizerJson file) : file_(std::move(file)) {}
 
-  Result<SpmParts> read() {
+  Result<SpmTables> read() {
     const json& rest = file_.rest;
     KVASIR_CHECK(check_bpe_model(file_));
-    KVASIR_TRY(parts_.byte_fallback, flag(member(rest, "model"), "byte_fallback", false));
+    KVASIR_TRY(tables_.byte_fallback, flag(member(rest, "model"), "byte_fallback", false));
     KVASIR_CHECK(each_part(member(rest, "normalizer"), "normalizers", [this](const json& n) { return normalizer(n); }));
     KVASIR_CHECK(pre_tokenizer(member(rest, "pre_tokenizer")));
     KVASIR_CHECK(spaces());
     KVASIR_CHECK(each_part(member(rest, "decoder"), "decoders", [this](const json& node) { return decoder(node); }));
     KVASIR_CHECK(decoder_fits());
-    KVASIR_TRY(static_cast<BpeParts&>(parts_), read_bpe_parts(file_));
+    KVASIR_TRY(static_cast<BpeTables&>(tables_), read_bpe_tables(file_));
     name_kinds();
-    return std::move(parts_);
+    return std::move(tables_);
   }
 
  private:
@@ -66,18 +66,18 @@ class SpmReader {
     if (type_of(node) != "Metaspace") return unknown("pre_tokenizer", node);
     metaspace_ = true;
     if (member(node, "replacement") != kSpaceMark) return unlike("pre_tokenizer", node);
-    KVASIR_TRY(parts_.cuts_at_spaces, flag(node, "split", true));
+    KVASIR_TRY(tables_.cuts_at_spaces, flag(node, "split", true));
     // Files older than prepend_scheme have add_prefix_space.
     KVASIR_TRY(const bool prefix, flag(node, "add_prefix_space", true));
     const json& scheme = member(node, "prepend_scheme");
     if (scheme == "never" || (scheme.is_null() && !prefix)) {
-      parts_.space_before = SpaceBefore::kNever;
+      tables_.space_before = SpaceBefore::kNever;
     } else if (!prefix) {
       return unlike("pre_tokenizer", node);
     } else if (scheme.is_null() || scheme == "always") {
-      parts_.space_before = SpaceBefore::kEveryIfMissing;
+      tables_.space_before = SpaceBefore::kEveryIfMissing;
     } else if (scheme == "first") {
-      parts_.space_before = SpaceBefore::kFirstIfMissing;
+      tables_.space_before = SpaceBefore::kFirstIfMissing;
     } else {
       return unlike("pre_tokenizer", node);
     }
@@ -102,8 +102,8 @@ class SpmReader {
     if (prepends_ && !replaces_) {
       return fail(Error::unsupported, "a Prepend normalizer without Replace is not supported", {}, kHint);
     }
-    parts_.marks_spaces = metaspace_ || replaces_;
-    if (prepends_) parts_.space_before = SpaceBefore::kEvery;
+    tables_.marks_spaces = metaspace_ || replaces_;
+    if (prepends_) tables_.space_before = SpaceBefore::kEvery;
     return {};
   }
 
@@ -132,32 +132,32 @@ class SpmReader {
   }
 
   Result<void> decoder_fits() const {
-    if (parts_.marks_spaces != decodes_spaces_) {
+    if (tables_.marks_spaces != decodes_spaces_) {
       return fail(
           Error::damaged,
           fmt::format("the decoder {} U+2581 into spaces, but the encoder {} spaces into U+2581",
-                      decodes_spaces_ ? "turns" : "does not turn", parts_.marks_spaces ? "turns" : "does not turn"),
+                      decodes_spaces_ ? "turns" : "does not turn", tables_.marks_spaces ? "turns" : "does not turn"),
           {}, kHint);
     }
-    if (parts_.byte_fallback && !decodes_bytes_) {
+    if (tables_.byte_fallback && !decodes_bytes_) {
       return fail(Error::damaged, "model.byte_fallback is set, but the decoder has no ByteFallback part", {}, kHint);
     }
     return {};
   }
 
   void name_kinds() {
-    parts_.kinds.assign(static_cast<std::size_t>(parts_.vocabulary.size()), PieceKind::kNormal);
-    for (int id = 0; parts_.byte_fallback && id < parts_.vocabulary.size(); ++id) {
-      if (spelled_byte(parts_.vocabulary.piece(id))) parts_.kinds[static_cast<std::size_t>(id)] = PieceKind::kByte;
+    tables_.kinds.assign(static_cast<std::size_t>(tables_.vocabulary.size()), PieceKind::kNormal);
+    for (int id = 0; tables_.byte_fallback && id < tables_.vocabulary.size(); ++id) {
+      if (spelled_byte(tables_.vocabulary.piece(id))) tables_.kinds[static_cast<std::size_t>(id)] = PieceKind::kByte;
     }
     // Gemma's added tokens include runs of U+2581, which merging makes from spaces and which decode into spaces.
-    for (const AddedToken& token : parts_.added)
-      if (!token.special) parts_.kinds[static_cast<std::size_t>(token.id)] = PieceKind::kUserDefined;
-    if (parts_.unk) parts_.kinds[static_cast<std::size_t>(*parts_.unk)] = PieceKind::kUnknown;
+    for (const AddedToken& token : tables_.added)
+      if (!token.special) tables_.kinds[static_cast<std::size_t>(token.id)] = PieceKind::kUserDefined;
+    if (tables_.unk) tables_.kinds[static_cast<std::size_t>(*tables_.unk)] = PieceKind::kUnknown;
   }
 
   TokenizerJson file_;
-  SpmParts parts_;
+  SpmTables tables_;
   bool prepends_ = false;
   bool replaces_ = false;
   bool metaspace_ = false;
@@ -174,6 +174,6 @@ bool is_spm_json(const TokenizerJson& file) {
   return !decoder.is_null() || member(member(file.rest, "model"), "byte_fallback") == true;
 }
 
-Result<SpmParts> understand_spm_json(TokenizerJson file) { return SpmReader(std::move(file)).read(); }
+Result<SpmTables> understand_spm_json(TokenizerJson file) { return SpmReader(std::move(file)).read(); }
 
 }  // namespace kvasir

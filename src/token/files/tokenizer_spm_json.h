@@ -11,6 +11,6 @@ namespace kvasir {
 bool is_spm_json(const TokenizerJson& file);
 
 /// Takes the file by value, to free its text before the index is built.
-Result<SpmParts> understand_spm_json(TokenizerJson file);
+Result<SpmTables> understand_spm_json(TokenizerJson file);
 
 }  // namespace kvasir

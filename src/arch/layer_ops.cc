@@ -1,5 +1,5 @@
 // Blocks over the kernels of this CPU.
-#include "arch/blocks.h"
+#include "arch/layer_ops.h"
 
 #include <algorithm>
 #include <vector>

@@ -10,7 +10,7 @@
 
 namespace kvasir {
 
-struct BpeParts {
+struct BpeTables {
   Vocabulary vocabulary;  ///< the pieces as the file spells them, and the added tokens' contents
   BpeMerges merges;
   std::vector<AddedToken> added;  ///< matched in the text before any other step

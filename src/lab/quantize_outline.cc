@@ -1,5 +1,5 @@
 // Plans a GGUF file from either source: a model with Hugging Face's tensor names, or another GGUF file.
-#include "lab/quantize_plan.h"
+#include "lab/quantize_outline.h"
 
 #include <algorithm>
 #include <array>
@@ -43,12 +43,12 @@ class FolderPlanner {
   FolderPlanner(const fs::path& path, const QuantizeOptions& options)
       : where_(path.string()), options_(options), types_(*find_codec(options.type)) {}
 
-  Result<GgufPlan> run() {
+  Result<GgufOutline> run() {
     KVASIR_TRY(ModelFiles files, read_model_files(where_));
     KVASIR_TRY(ModelDescription description, describe_model(files, where_));
     family_ = description.family;
     config_ = std::move(description.config);
-    if (const std::string note = note_of(description.ignored); !note.empty()) plan_.notes.push_back(note);
+    if (const std::string note = note_of(description.ignored); !note.empty()) outline_.notes.push_back(note);
     names_ = &family_->gguf;
     if (names_->arch.empty())
       return fail(Error::unsupported, fmt::format("GGUF has no name for a {} model", family_->name), where_);
@@ -58,20 +58,20 @@ class FolderPlanner {
     KVASIR_CHECK(rope());
     if (interleaved() && names_->paired.empty())
       return fail(Error::unsupported, "its rows are in an order that GGUF cannot express", where_);
-    plan_.source = std::move(files.tensors);
+    outline_.source = std::move(files.tensors);
     KVASIR_CHECK(numbers());
     KVASIR_CHECK(tensors());
     KVASIR_CHECK(special_ids());
     if (files.generation) sampling(description.sampling);
     KVASIR_CHECK(tokenizer(files));
     const std::vector<std::string> notes = types_.notes();
-    plan_.notes.insert(plan_.notes.begin(), notes.begin(), notes.end());
-    return std::move(plan_);
+    outline_.notes.insert(outline_.notes.begin(), notes.begin(), notes.end());
+    return std::move(outline_);
   }
 
  private:
   bool interleaved() const { return rope_ != nullptr && rope_->interleaved; }
-  GgufEntries& entries() { return plan_.entries; }
+  GgufEntries& entries() { return outline_.entries; }
   std::string key(std::string_view name) const { return fmt::format("{}.{}", names_->arch, name); }
 
   // The keys below can express only one plain kind of RoPE.
@@ -131,7 +131,7 @@ class FolderPlanner {
   Result<void> real(std::string_view name, double value) {
     const auto rounded = static_cast<float>(value);
     if (static_cast<double>(rounded) != value)
-      plan_.notes.push_back(fmt::format("{} is {} instead of {}: GGUF keeps 32 bits", key(name), rounded, value));
+      outline_.notes.push_back(fmt::format("{} is {} instead of {}: GGUF keeps 32 bits", key(name), rounded, value));
     entries().f32(key(name), rounded);
     return {};
   }
@@ -149,19 +149,20 @@ class FolderPlanner {
   }
 
   Result<void> tensor(const TensorSpec& spec) {
-    KVASIR_TRY(const TensorInfo* info, find_tensor(*family_, spec, plan_.source, where_));
+    KVASIR_TRY(const TensorInfo* info, find_tensor(*family_, spec, outline_.source, where_));
     if (info == nullptr) return {};
     KVASIR_CHECK(refuse_integers(*info, where_));
     if (spec.less_one || spec.by_head != 0 || info->scattered)
       return fail(Error::unsupported, fmt::format("the tensor {} cannot be written as GGUF", in_quotes(spec.name)),
                   where_, "a GGUF file of the model in f32, f16 or bf16");
     KVASIR_TRY(std::string name, gguf_name(spec.name));
-    TensorPlan t{.decl = {std::move(name), nullptr, spec.shape}, .from = info->codec, .data = plan_.source.data(*info)};
+    TensorOutline t{
+        .decl = {std::move(name), nullptr, spec.shape}, .from = info->codec, .data = outline_.source.data(*info)};
     t.transpose = spec.shape.size() == 2 && spec.conv1d && names_->transposed;
     if (t.transpose) std::reverse(t.decl.shape.begin(), t.decl.shape.end());
     if (names_->is_paired(layer_part(t.decl.name)) && !interleaved()) t.pair_dim = config_.head_dim;
     t.decl.codec = &types_.choose(t.decl.name, t.decl.shape);
-    plan_.tensors.push_back(std::move(t));
+    outline_.tensors.push_back(std::move(t));
     return {};
   }
 
@@ -191,10 +192,10 @@ class FolderPlanner {
   }
 
   void rope_factors() {
-    const std::vector<float>& factors = plan_.made.emplace_back(rope_->factors);
-    plan_.tensors.push_back({.decl = {"rope_freqs.weight", &codec_f32(), {static_cast<int64_t>(factors.size())}},
-                             .from = &codec_f32(),
-                             .data = std::as_bytes(std::span(factors))});
+    const std::vector<float>& factors = outline_.made.emplace_back(rope_->factors);
+    outline_.tensors.push_back({.decl = {"rope_freqs.weight", &codec_f32(), {static_cast<int64_t>(factors.size())}},
+                                .from = &codec_f32(),
+                                .data = std::as_bytes(std::span(factors))});
   }
 
   // Writes all sampling defaults, so that the file samples as the folder does.
@@ -213,7 +214,7 @@ class FolderPlanner {
     for (size_t i = 0; i < config_.eos.size() && i < kNames.size(); ++i)
       entries().u32(fmt::format("tokenizer.ggml.{}_token_id", kNames[i]), static_cast<uint32_t>(config_.eos[i]));
     for (size_t i = kNames.size(); i < config_.eos.size(); ++i)
-      plan_.notes.push_back(
+      outline_.notes.push_back(
           fmt::format("token {} does not end a text in the file: GGUF has keys for three such tokens", config_.eos[i]));
     return {};
   }
@@ -222,7 +223,7 @@ class FolderPlanner {
     const fs::path file = options_.tokenizer.empty() ? files.tokenizer : fs::path(options_.tokenizer);
     if (file.empty() || !options_.with_tokenizer) {
       if (options_.with_tokenizer)
-        plan_.notes.push_back("there is no tokenizer beside the model, so the file has none");
+        outline_.notes.push_back("there is no tokenizer beside the model, so the file has none");
       entries().string("tokenizer.ggml.model", "no_vocab");  // as llama.cpp names it
       if (config_.bos) entries().u32("tokenizer.ggml.bos_token_id", static_cast<uint32_t>(*config_.bos));
       return {};
@@ -269,7 +270,7 @@ class FolderPlanner {
   const GgufNames* names_ = nullptr;
   ModelConfig config_;
   const RopeConfig* rope_ = nullptr;
-  GgufPlan plan_;
+  GgufOutline outline_;
 };
 
 // ---- from GGUF ----------------------------------------------------------------------------------------------------
@@ -280,51 +281,51 @@ bool copied(std::string_view key, bool with_tokenizer) {
   return with_tokenizer || !key.starts_with("tokenizer.") || key.ends_with("_token_id");
 }
 
-Result<GgufPlan> plan_from_gguf(const fs::path& path, const QuantizeOptions& options) {
+Result<GgufOutline> outline_of_gguf(const fs::path& path, const QuantizeOptions& options) {
   KVASIR_TRY(const ModelFiles files, read_model_files(path));
   KVASIR_CHECK(describe_model(files, path.string()));  // refuses models that Kvasir does not support
   KVASIR_TRY(GgufFile file, open_gguf(path));
   if (!options.tokenizer.empty())
     return fail(Error::bad_argument, "a GGUF file keeps the tokenizer that it has", "QuantizeOptions::tokenizer",
                 "QuantizeOptions::with_tokenizer = false, or the model's folder");
-  GgufPlan plan;
+  GgufOutline outline;
   for (const auto& [key, value] : file.metadata.entries)
-    if (copied(key, options.with_tokenizer)) plan.entries.copy(key, value);
-  if (!options.with_tokenizer) plan.entries.string("tokenizer.ggml.model", "no_vocab");
-  plan.entries.u32("general.file_type", file_type(options.type));
-  plan.entries.u32("general.quantization_version", kQuantizationVersion);
+    if (copied(key, options.with_tokenizer)) outline.entries.copy(key, value);
+  if (!options.with_tokenizer) outline.entries.string("tokenizer.ggml.model", "no_vocab");
+  outline.entries.u32("general.file_type", file_type(options.type));
+  outline.entries.u32("general.quantization_version", kQuantizationVersion);
   TypeChooser types(*find_codec(options.type));
-  plan.source = std::move(file.tensors);
+  outline.source = std::move(file.tensors);
   std::vector<const TensorInfo*> order;
-  for (const TensorInfo& tensor : plan.source.tensors) order.push_back(&tensor);
+  for (const TensorInfo& tensor : outline.source.tensors) order.push_back(&tensor);
   std::sort(order.begin(), order.end(), [](const TensorInfo* a, const TensorInfo* b) {
     return std::pair(a->file, a->offset) < std::pair(b->file, b->offset);
   });
   for (const TensorInfo* tensor : order) {
     KVASIR_CHECK(refuse_integers(*tensor, path.string()));
-    plan.tensors.push_back({.decl = {tensor->name, &types.choose(tensor->name, tensor->shape), tensor->shape},
-                            .from = tensor->codec,
-                            .data = plan.source.data(*tensor)});
+    outline.tensors.push_back({.decl = {tensor->name, &types.choose(tensor->name, tensor->shape), tensor->shape},
+                               .from = tensor->codec,
+                               .data = outline.source.data(*tensor)});
   }
-  plan.notes = types.notes();
-  return plan;
+  outline.notes = types.notes();
+  return outline;
 }
 
 }  // namespace
 
-int64_t TensorPlan::rows() const {
+int64_t TensorOutline::rows() const {
   int64_t n = 1;
   for (size_t i = 0; i + 1 < decl.shape.size(); ++i) n *= decl.shape[i];
   return n;
 }
 
-int64_t TensorPlan::source_row(int64_t r) const {
+int64_t TensorOutline::source_row(int64_t r) const {
   if (pair_dim == 0) return r;
   const int64_t in_group = r % pair_dim;
   return r - in_group + in_group % 2 * (pair_dim / 2) + in_group / 2;
 }
 
-void TensorPlan::row(int64_t r, float* out) const {
+void TensorOutline::row(int64_t r, float* out) const {
   const auto decode = [&](int64_t element, float* to, int64_t n) {
     from->decode(data.data() + static_cast<size_t>(element) * static_cast<size_t>(from->block_bytes), to, n);
   };
@@ -333,8 +334,8 @@ void TensorPlan::row(int64_t r, float* out) const {
   for (int64_t c = 0; c < cols(); ++c) decode(vector ? source_row(c) : c * rows() + r, out + c, 1);
 }
 
-Result<GgufPlan> plan_gguf(const fs::path& model, const QuantizeOptions& options) {
-  if (is_gguf(model) || model.extension() == ".gguf") return plan_from_gguf(model, options);
+Result<GgufOutline> outline_gguf(const fs::path& model, const QuantizeOptions& options) {
+  if (is_gguf(model) || model.extension() == ".gguf") return outline_of_gguf(model, options);
   return FolderPlanner(model, options).run();
 }
 

@@ -1,6 +1,6 @@
-// The blocks that a family's layer is built from, named as in the papers. Each takes rows of activations and returns
-// rows in the pass's workspace, valid until the layer ends. Each splits its work over the threads and sums in the order
-// that docs/numerics.md fixes.
+// The operations that a family's layer is built from, named as in the papers. Each takes rows of activations and
+// returns rows in the pass's workspace, valid until the layer ends. Each splits its work over the threads and sums in
+// the order that docs/numerics.md fixes.
 #pragma once
 
 #include <array>

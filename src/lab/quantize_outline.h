@@ -1,4 +1,4 @@
-// The plan of a GGUF file of a model: its metadata, and the source of each tensor's values. quantize.cc writes it.
+// The outline of a GGUF file of a model: its metadata, and the source of each tensor's values. quantize.cc writes it.
 #pragma once
 
 #include <deque>
@@ -15,7 +15,7 @@
 namespace kvasir {
 
 /// A tensor to write, and the location of its rows (for a vector, its elements) in the source.
-struct TensorPlan {
+struct TensorOutline {
   TensorDecl decl;
   const Codec* from = nullptr;  ///< of the source; one element per block
   std::span<const std::byte> data;
@@ -32,17 +32,17 @@ struct TensorPlan {
   int64_t source_row(int64_t r) const;
 };
 
-struct GgufPlan {
+struct GgufOutline {
   GgufEntries entries;
-  std::vector<TensorPlan> tensors;  ///< in file order
+  std::vector<TensorOutline> tensors;  ///< in file order
   std::vector<std::string> notes;
   // Owners of the memory that the tensors' spans point to.
   TensorDir source;
   std::deque<std::vector<float>> made;
 };
 
-/// Plans the file; writes nothing. Requires: options.type is one of quantize_types(). Errors: those of quantize() that
-/// concern the model and the tokenizer.
-Result<GgufPlan> plan_gguf(const std::filesystem::path& model, const QuantizeOptions& options);
+/// Outlines the file; writes nothing. Requires: options.type is one of quantize_types(). Errors: those of quantize()
+/// that concern the model and the tokenizer.
+Result<GgufOutline> outline_gguf(const std::filesystem::path& model, const QuantizeOptions& options);
 
 }  // namespace kvasir
