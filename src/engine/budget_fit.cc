@@ -1,6 +1,8 @@
 // Sums, and a binary search for the largest context.
 #include "engine/budget_fit.h"
 
+#include <algorithm>
+
 namespace kvasir {
 
 size_t session_activation_bytes(const ModelConfig& config, const CacheShape& shape) {
@@ -24,10 +26,11 @@ int positions_that_fit(const ModelConfig& config, const LayoutInfo& layout, Cach
   return fits;
 }
 
-int budgeted_chunk(const Footprint& footprint, int asked, int threads, size_t budget) {
+int budgeted_chunk(const Footprint& footprint, int asked, int threads, size_t budget, size_t left) {
   constexpr int kLeast = 16;
+  const size_t limit = std::min(budget / 8, left / 2);
   int chunk = asked;
-  while (budget != 0 && chunk > kLeast && footprint.activation_bytes(chunk, threads) > budget / 8) chunk /= 2;
+  while (budget != 0 && chunk > kLeast && footprint.activation_bytes(chunk, threads) > limit) chunk /= 2;
   return chunk;
 }
 

@@ -18,8 +18,9 @@ size_t session_bytes(const ModelConfig& config, const LayoutInfo& layout, const 
 /// shape.max_ctx.
 int positions_that_fit(const ModelConfig& config, const LayoutInfo& layout, CacheShape shape, size_t bytes,
                        size_t kv_bytes = SIZE_MAX);
-/// Tokens a pass: `asked`, or fewer, so that activations take at most an eighth of `budget` bytes (0: no budget).
-int budgeted_chunk(const Footprint& footprint, int asked, int threads, size_t budget);
+/// Tokens a pass: `asked`, or fewer, so that activations take at most an eighth of `budget` bytes (0: no budget), and
+/// at most half of the `left` bytes, so that a larger budget never leaves less than a smaller one to a short sequence.
+int budgeted_chunk(const Footprint& footprint, int asked, int threads, size_t budget, size_t left);
 /// Bytes of memory for `weights` bytes of weights whose largest layer has `largest_layer` bytes. Buffers are rounded up
 /// to huge pages; a streamed layer may include other tensors that lie between its own; pages of mapped weights count.
 size_t bytes_in_memory(WeightsMode mode, size_t weights, size_t largest_layer);

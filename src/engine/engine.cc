@@ -35,7 +35,8 @@ Result<std::unique_ptr<Engine>> Engine::create(std::shared_ptr<const Model> mode
 
 Result<void> Engine::Impl::plan_memory(Budget& budget, int prefill_chunk) {
   const ModelConfig& c = network->config();
-  chunk = budgeted_chunk(network->footprint(), std::min(prefill_chunk, c.max_ctx), compute->threads(), budget.bytes());
+  chunk = budgeted_chunk(network->footprint(), std::min(prefill_chunk, c.max_ctx), compute->threads(), budget.bytes(),
+                         budget.left());
   const size_t bytes = network->footprint().activation_bytes(chunk, compute->threads());
   KVASIR_TRY(share, budget.take(bytes, "activations", fmt::format("passes of {} tokens need", chunk),
                                 "a smaller EngineOptions::prefill_chunk or fewer EngineOptions::threads"));

@@ -87,6 +87,22 @@ TEST(MemoryPlan, ABudgetThatIsTakenRefusesWithItsNumbers) {
               AllOf(HasSubstr("512 positions"), HasSubstr("sequences"), HasSubstr("26000000")));
 }
 
+// A short sequence that fits into a budget fits into every larger one, whatever the passes take.
+TEST(MemoryPlan, ALargerBudgetIsNeverRefused) {
+  int fitted = 0;
+  for (size_t ram = 21000000; ram < 27000000; ram += 200000) {
+    ModelOptions within;
+    within.ram = ram;
+    const auto model = Model::open("tales", within);
+    const auto engine = model ? Engine::create(*model, {.threads = 1}) : tl::unexpected(model.error());
+    const bool fits = engine && (*engine)->open_session({.ctx = 64});
+    EXPECT_TRUE(fits || fitted == 0) << ram << " bytes";
+    fitted += fits ? 1 : 0;
+  }
+  EXPECT_GT(fitted, 5);
+  EXPECT_LT(fitted, 30) << "the least of these budgets is to be too small";
+}
+
 // plan() predicts what a run under the same budget gets: the mode, one long sequence, the number of short ones.
 TEST(MemoryPlan, PlanAndRunAgree) {
   std::set<WeightsMode> modes;

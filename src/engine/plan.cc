@@ -145,6 +145,23 @@ WeightChoice choice_of(WeightsMode mode, const Subject& s, const LayoutInfo& lay
 
 int threads_of(const PlanRequest& request) { return request.threads == 0 ? default_threads() : request.threads; }
 
+size_t minus(size_t a, size_t b) { return a > b ? a - b : 0; }
+
+size_t left_before_weights(const PlanRequest& request, const Subject& s) {
+  return minus(request.ram, kProcessBytes + s.tokenizer_bytes);
+}
+
+// The way of holding the weights that a run under this budget chooses.
+WeightsMode chosen_mode(const PlanRequest& request, const Subject& s) {
+  return budgeted_mode(bytes_in_memory(WeightsMode::resident, s.weights_bytes, s.largest_layer_bytes),
+                       left_before_weights(request, s));
+}
+
+size_t left_after_weights(const PlanRequest& request, const Subject& s) {
+  return minus(left_before_weights(request, s),
+               bytes_in_memory(chosen_mode(request, s), s.weights_bytes, s.largest_layer_bytes));
+}
+
 // Predicts a run under this budget with the run's own arithmetic (budget_fit.h).
 void plan_ram(const PlanRequest& request, const Subject& s, const LayoutInfo& layout, const CacheShape& shape,
               PlanReport* r) {
@@ -152,13 +169,10 @@ void plan_ram(const PlanRequest& request, const Subject& s, const LayoutInfo& la
   r->process_bytes = kProcessBytes;
   r->files = s.files;
   const size_t kv_ram = request.kv_ram > 0 ? request.kv_ram : SIZE_MAX;
-  const auto minus = [](size_t a, size_t b) { return a > b ? a - b : 0; };
-  const size_t before_weights = minus(request.ram, r->process_bytes + r->tokenizer_bytes);
-  const size_t free = minus(before_weights, r->activation_bytes);
+  const size_t free = minus(left_before_weights(request, s), r->activation_bytes);
   for (const WeightsMode mode : {WeightsMode::resident, WeightsMode::streamed})
     r->choices.push_back(choice_of(mode, s, layout, shape, r->chat, free, kv_ram));
-  const WeightsMode mode = budgeted_mode(r->choices[0].weights_bytes, before_weights);
-  const WeightChoice& chosen = r->choices[mode == WeightsMode::resident ? 0 : 1];
+  const WeightChoice& chosen = r->choices[chosen_mode(request, s) == WeightsMode::resident ? 0 : 1];
   r->users_that_fit = chosen.users;
   if (chosen.positions > 0) r->weights_mode = chosen.mode;
   for (const KvType& type : kv_types()) {
@@ -212,8 +226,8 @@ Result<PlanReport> plan(const PlanRequest& request) {
   KVASIR_TRY(const LayoutInfo* layout, find_layout(request.session.layout));
   PlanReport r;
   KVASIR_TRY(const Footprint footprint, Footprint::of(*s.family, s.config));
-  r.prefill_chunk =
-      budgeted_chunk(footprint, std::min(request.prefill_chunk, s.config.max_ctx), threads_of(request), request.ram);
+  r.prefill_chunk = budgeted_chunk(footprint, std::min(request.prefill_chunk, s.config.max_ctx), threads_of(request),
+                                   request.ram, left_after_weights(request, s));
   KVASIR_TRY(const CacheShape shape, session_shape(*s.family, s.config, request.session, *layout, r.prefill_chunk));
   if (request.chat < 0 || request.chat > shape.max_ctx)
     return fail(Error::bad_argument,

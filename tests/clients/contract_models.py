@@ -222,7 +222,7 @@ def watched(server):
 
 
 def check_a_model_that_generates_stays(bench):
-    body = LONG | {'model': 'second', 'max_tokens': 400, 'receipt': True}
+    body = LONG | {'model': 'second', 'max_tokens': 900, 'receipt': True}
     with pair(bench, '--model-ttl', str(TTL)) as server, Connection(server.port) as c:
         c.send('POST', '/v1/completions', body | {'stream': True})
         check(wait_until(lambda: counted(server).get('second', {}).get('running') == 16), 'it does not run')
