@@ -17,7 +17,7 @@ bool has_part(const json& node, const char* list_key, std::string_view type) {
   if (type_of(node) == type) return true;
   const json& list = member(node, list_key);
   return list.is_array() &&
-         std::any_of(list.begin(), tables.end(), [&](const json& part) { return has_part(part, list_key, type); });
+         std::any_of(list.begin(), list.end(), [&](const json& part) { return has_part(part, list_key, type); });
 }
 
 tl::unexpected<Error> unlike(const char* what, const json& node) {
