@@ -35,7 +35,8 @@ if jinja2.__version__ != '3.1.2':
     sys.exit(0)
 
 from jinja_oracle import ENVIRONMENT, render                     # noqa: E402 (they import jinja2)
-from jinja_programs import EDGE_CASES, programs                  # noqa: E402
+from jinja_edges import EDGE_CASES                               # noqa: E402
+from jinja_programs import programs                              # noqa: E402
 from jinja_talks import talks                                    # noqa: E402
 
 
