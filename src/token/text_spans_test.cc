@@ -54,12 +54,13 @@ TEST(TextSpans, NoControlTokenComesFromData) {
   const auto all = vocabularies();
   if (all.size() < 5) std::puts("skipped: the vocabularies of the outside data are not there; one is tested");
   std::mt19937 dice(11);
-  int forged = 0;
+  int forged = 0, tested = 0;
   for (const auto& tokenizer : all) {
     const std::vector<int> added = added_ids(*tokenizer);
     ASSERT_FALSE(added.empty());
-    for (int round = 0; round < 250; ++round) {
-      const std::string control = tokenizer->token_text(added[dice() % added.size()]);
+    const size_t rounds = std::max<size_t>(250, added.size());  // each control token once at least
+    for (size_t round = 0; round < rounds; ++round) {
+      const std::string control = tokenizer->token_text(added[round % added.size()]);
       const std::string other = tokenizer->token_text(added[dice() % added.size()]);
       std::string data = token_test::random_text(dice, 12) + control;
       if (round % 3 == 0) data += other;
@@ -68,6 +69,7 @@ TEST(TextSpans, NoControlTokenComesFromData) {
       const TextSpan span{control.size(), control.size() + data.size()};
       const auto ids = tokenizer->encode(text, std::span(&span, 1), false);
       if (!ids) continue;  // a byte that the vocabulary lacks
+      ++tested;
       // Exactly the two tokens outside the data are there.
       const auto count = std::count_if(ids->begin(), ids->end(), [&](int id) { return tokenizer->is_added(id); });
       EXPECT_EQ(count, 2) << tokenizer->vocab_size() << " round " << round << ": " << text;
@@ -75,6 +77,7 @@ TEST(TextSpans, NoControlTokenComesFromData) {
       forged += free && std::count_if(free->begin(), free->end(), [&](int id) { return tokenizer->is_added(id); }) > 2;
     }
   }
+  EXPECT_GE(tested, 200 * static_cast<int>(all.size()));
   EXPECT_GT(forged, 200) << "texts in which nothing could be forged test nothing";
 }
 
@@ -92,8 +95,10 @@ TEST(TextSpans, ATokenIsNotFinishedByData) {
 
 TEST(TextSpans, OrdinaryTextsHaveTheirIds) {
   std::mt19937 dice(12);
-  for (const auto& tokenizer : vocabularies()) {
-    for (int round = 0; round < 1700; ++round) {
+  int tested = 0;
+  const auto all = vocabularies();
+  for (const auto& tokenizer : all) {
+    for (int round = 0; round < 4000; ++round) {
       const std::string text = token_test::random_text(dice, 40);
       std::vector<TextSpan> spans;
       for (size_t at = dice() % 7; at < text.size(); at += 1 + dice() % 9)
@@ -102,11 +107,13 @@ TEST(TextSpans, OrdinaryTextsHaveTheirIds) {
       ASSERT_EQ(plain.has_value(), marked.has_value());
       if (!plain) continue;  // a byte that the vocabulary lacks
       const bool has_added = std::any_of(plain->begin(), plain->end(), [&](int id) { return tokenizer->is_added(id); });
-      if (!has_added) {
-        EXPECT_EQ(*plain, *marked) << text;
-      }
+      if (has_added) continue;
+      EXPECT_EQ(*plain, *marked) << text;
+      ++tested;
     }
   }
+  EXPECT_GE(tested, 1700 * static_cast<int>(all.size()));
+  RecordProperty("texts", tested);
 }
 
 }  // namespace

@@ -492,6 +492,18 @@ EDGE_FILTERS = [
     '{{ ""|default("x") }}|{{ ""|default("x", true) }}', '{{ n|default(nope.x) }}',
 ]
 EDGE_STATEMENTS = [
+    "{{ '<>&'|e|truncate(4, true, '\"') }}{{ 'a b c d e f g h'|truncate(4, false, '<'|safe) }}",
+    "{{ '<b> '|truncate(4, true, '&'|safe, 0) }}{{ '<b> '|truncate(3, true, '&'|safe, 0) }}",
+    '{{ " "|tojson(1e15, [3]) }}', '{{ [1]|tojson(indent=[3]) }}', '{{ ("<"|e).join([1, ["<"], "<", "<"|safe, none]) }}',
+    '{{ {(1, 2): 0.1}[:1] }}', '{{ [1][:"a"] }}|{{ 5[:1]|list }}', '{{ [1, 2][::0] }}', '{{ 5[::0] }}', '{{ [5[:1]] }}',
+    '{% set x = 5[:1]|list %}{{ x }}', '{% set x = 5[:1] %}{{ x }}', '{% set x = [5[:1]] %}{{ x }}',
+    '{% if 5[:1] == 3 %}a{% else %}b{% endif %}', '{% if {}[1:]|length %}a{% endif %}', '{{ 5[:1].a }}', '{{ 5[:1][0] }}',
+    '{{ [false[::-2]|groupby("city")|map(attribute="grouper")|list] }}', '{{ nosuch[:1] }}', '{{ (5[:1]|list) + l }}',
+    '{{ {"a": range(3)[1:2], "b": 5[:1]|list}|map("upper")|list }}', '{{ 5[:1] + 1 }}', '{{ -5[:1] }}', '{{ not 5[:1] }}',
+    *('{{ "%s".format(%s) }}' % (form, value)
+      for form in ('{:.3}', '{:.1}', '{:.4}', '{:=-012.3}', '{:#.3}', '{:#.1g}', '{:#.2g}', '{:#g}', '{:-#_g}', '{:#_.0f}', '{:#.1}', '{:#.2}',
+                   '{:#}', '{:#.0}', '{:.0}', '{:#n}')
+      for value in ('0.0', '0.05', '1.0', '12.0', '20.0', '100.0', '1010.0', '123456', '1e5', '1e10', '1e22', '12340.0')),
     '{% macro f(a, b=2) %}{{ a }}{{ b }}{% endmacro %}{{ f(1) }}{{ f(1, 3) }}{{ f(b=1, a=2) }}{{ f() }}',
     '{% macro f(a) %}{% endmacro %}{{ f(1, 2) }}', '{% macro f(a) %}{% endmacro %}{{ f(z=2) }}',
     '{% macro f(a) %}{{ a }}{{ varargs }}{% endmacro %}{{ f(1, 2, 3) }}{{ f(1) }}',

@@ -122,11 +122,14 @@ Result<Bounds> bounds_of(int64_t length, const Value& begin, const Value& end, c
 
 }  // namespace
 
+bool is_sliceable(const Value& of) {
+  return of.is_text() || of.is_sequence() || (of.kind == Kind::object && dynamic_cast<Range*>(of.object) != nullptr);
+}
+
 Result<Value> slice(Render& render, const Value& of, const Value& begin, const Value& end, const Value& step) {
   if (of.is_undefined()) return undefined_error(of);
+  if (!is_sliceable(of)) return failed("'" + type_name(of) + "' object is not subscriptable");
   const auto* range = of.kind == Kind::object ? dynamic_cast<Range*>(of.object) : nullptr;
-  if (!of.is_text() && !of.is_sequence() && range == nullptr)
-    return failed("'" + type_name(of) + "' object is not subscriptable");
   KVASIR_TRY(const Bounds b, bounds_of(*length_of(of), begin, end, step));
   if (range != nullptr)
     return Value::of_object(render.heap().make<Range>(range->at(b.begin), range->at(b.end), range->step * b.step));

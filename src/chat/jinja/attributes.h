@@ -12,6 +12,8 @@ Result<Value> get_item(Render& render, const Value& of, const Value& index);
 /// x[begin:end:step]; each bound may be none. Errors: a value that cannot be sliced, a bound that is not an integer, a
 /// step of 0.
 Result<Value> slice(Render& render, const Value& of, const Value& begin, const Value& end, const Value& step);
+/// Whether Python can slice the value: a text, a list, a tuple or a range.
+bool is_sliceable(const Value& of);
 
 /// Returns the attribute that the Python value itself has, ignoring items; missing if there is none.
 Result<Value> own_attribute(Render& render, const Value& of, TextView name);

@@ -14,6 +14,16 @@ bool is_negative(const Value& value) {
   return (value.kind == Kind::integer && value.integer < 0) || (value.kind == Kind::real && value.real < 0);
 }
 
+// Whether Jinja's compiler replaces a constant expression by this value: has_safe_repr in jinja2/compiler.py.
+bool has_safe_repr(const Value& value) {
+  if (value.is_sequence()) return std::all_of(value.items().begin(), value.items().end(), has_safe_repr);
+  if (value.kind == Kind::dict)
+    return std::all_of(value.pairs().begin(), value.pairs().end(),
+                       [](const auto& pair) { return has_safe_repr(pair.first) && has_safe_repr(pair.second); });
+  if (value.kind == Kind::object) return dynamic_cast<const Range*>(value.object) != nullptr;
+  return !value.is_undefined();
+}
+
 }  // namespace
 
 Result<void> Render::step(size_t count) {
@@ -57,6 +67,8 @@ Result<Value> Render::evaluate(const Expr& expr, Frame* frame) {
   KVASIR_CHECK(step());
   KVASIR_TRY(const Level level, enter());
   auto value = evaluate_branch(expr, frame);
+  if (!value && !folds_ && is_constant(expr))
+    if (auto folded = fold(expr, frame); folded && has_safe_repr(*folded)) return folded;
   if (!value && value.error().where.empty()) value.error().where = fmt::format("line {}", expr.line);
   return value;
 }
@@ -200,12 +212,14 @@ Result<Value> Render::evaluate_item(const Expr& expr, Frame* frame) {
     KVASIR_TRY(bounds[i], evaluate(*index.items[i], frame));
   }
   auto sliced = slice(*this, of, bounds[0], bounds[1], bounds[2]);
-  if (!sliced && folds_ && !of.is_undefined() && !length_of(of)) return heap_->undefined("no part of a value");
+  // Jinja's compiler takes Python's TypeError for an undefined value; a step of 0 is a ValueError.
+  const bool is_step_0 = bounds[2].is_int() && bounds[2].to_int() == 0 && is_sliceable(of);
+  if (!sliced && folds_ && sliced.error().kind == Error::bad_argument && !of.is_undefined() && !is_step_0)
+    return heap_->undefined("no part of a value");
   return sliced;
 }
 
-// Evaluates a constant expression as Jinja's compiler folds it: there, slicing a value that has no length yields
-// undefined instead of an error.
+// Evaluates a constant expression as Jinja's compiler folds it: there, a slice that fails is undefined.
 Result<Value> Render::fold(const Expr& expr, Frame* frame) {
   folds_ = true;
   auto value = evaluate(expr, frame);

@@ -122,7 +122,7 @@ Result<Value> filter_truncate(Render& render, const Value& of, const Given& give
   TextView kept = of.text().substr(0, static_cast<size_t>(length - *end_length));
   if (!kill_words)
     if (const size_t space = find_last(kept, U" "); space != TextView::npos) kept = kept.substr(0, space);
-  return render.heap().text(Text(kept) + Text(end.text()), of.is_safe);
+  return calculate(render, Op::add, render.heap().text(Text(kept), of.is_safe), end);
 }
 
 Result<Value> filter_wordcount(Render& render, const Value& of, const Given&) {
@@ -201,7 +201,7 @@ Result<Value> filter_tojson(Render& render, const Value& of, const Given& given)
   KVASIR_TRY(options.ensure_ascii, flag(render, given[0]));
   KVASIR_TRY(options.sort_keys, flag(render, given[3]));
   const Value& indent = given[1];
-  if (!indent.is_missing() && !indent.is_none()) {
+  if (!indent.is_missing() && !indent.is_none() && !of.is_text()) {  // the JSON of a text has no lines
     options.has_indent = true;
     options.between_items = U",";
     if (indent.is_text()) {

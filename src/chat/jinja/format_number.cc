@@ -125,19 +125,15 @@ Result<Text> integer_by(const Specification& s, int64_t value) {
   return laid_out(s, std::move(sign), to_text(digits), s.align == 0 ? '>' : s.align);
 }
 
-// Formats a real without a type: like repr, or with `precision` digits and at least one digit after the point.
-std::string plain_real(double value, int64_t precision) {
-  if (precision < 0) return real_text(value);
-  std::string text = real_by(value, 'g', static_cast<int>(std::max<int64_t>(precision, 1)), false);
-  if (!std::isfinite(value)) return text;
-  const auto exponent = text.find('e');
-  // An exponent is used one digit sooner than with 'g', since ".0" needs a digit.
-  if (exponent == std::string::npos && text.find('.') == std::string::npos) {
-    if (static_cast<int64_t>(text.size()) >= std::max<int64_t>(precision, 1))
-      return real_by(value, 'e', static_cast<int>(std::max<int64_t>(precision, 1)) - 1, false);
-    return text + ".0";
-  }
-  return text;
+// Formats a finite real without a type as 'g' with at least one digit after the point. A whole number that leaves no
+// room for that digit gets an exponent: 100.0 with 3 digits is "1e+02", or "1.00e+02" with '#'.
+std::string general_real(double value, int digits, bool alternate) {
+  const std::string text = real_by(value, 'g', digits, alternate);
+  const size_t point = text.find_first_of(".e");
+  if (point < text.size() - 1) return text;
+  if (point == std::string::npos && text.size() < static_cast<size_t>(digits)) return text + ".0";
+  const int last = static_cast<int>(text.find_last_not_of('0'));  // -1: the number is 0
+  return real_by(value, 'e', alternate ? digits - 1 : std::max(last, 0), alternate);
 }
 
 Result<Text> real_by_specification(const Specification& s, double value) {
@@ -147,7 +143,8 @@ Result<Text> real_by_specification(const Specification& s, double value) {
   std::string digits;
   switch (s.type) {
     case 0:
-      digits = s.alternate && s.precision > 0 ? real_by(size, 'g', precision, true) : plain_real(size, s.precision);
+      digits = s.precision < 0 || !std::isfinite(size) ? real_text(size)
+                                                       : general_real(size, std::max(precision, 1), s.alternate);
       if (s.alternate && digits.find('.') == std::string::npos && std::isfinite(size))
         digits.insert(std::min(digits.find('e'), digits.size()), ".");
       break;
@@ -208,10 +205,10 @@ std::string real_by(double value, char type, int precision, bool alternate) {
     if (lower_type == 'g') precision = std::max(precision, 1);
     const std::string format = std::string(alternate ? "{:#." : "{:.") + std::to_string(precision) + lower_type + "}";
     text = fmt::format(fmt::runtime(format), value);
-    // For a single digit, fmt prints the point and a zero, printf the point only.
-    if (const size_t point = text.find(".0");
-        alternate && lower_type == 'g' && precision == 1 && point != std::string::npos)
-      text.erase(point + 1, 1);
+    // When all digits stand before the point, fmt prints a zero after it, printf does not.
+    const size_t point = text.find(".0");
+    const bool is_last = point != std::string::npos && (point + 2 == text.size() || text[point + 2] == 'e');
+    if (alternate && lower_type == 'g' && is_last && point >= static_cast<size_t>(precision)) text.erase(point + 1, 1);
   }
   if (is_capital)
     std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::toupper(c); });

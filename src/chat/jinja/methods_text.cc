@@ -1,6 +1,7 @@
 // The methods of str, and the table of their parameters.
 #include <algorithm>
 
+#include "chat/jinja/filters.h"
 #include "chat/jinja/format.h"
 #include "chat/jinja/methods.h"
 #include "chat/jinja/operators.h"
@@ -262,10 +263,15 @@ Result<Value> join(Render& render, const Value& self, const Given& given) {
   KVASIR_TRY(const std::vector<Value> items, collect(render, given[0]));
   Text out;
   for (size_t i = 0; i < items.size(); ++i) {
-    if (!items[i].is_text())
-      return failed(fmt::format("sequence item {}: expected str instance, {} found", i, type_name(items[i])));
     if (i > 0) out += self.text();
-    out += self.is_safe && !items[i].is_safe ? escaped(items[i].text()) : Text(items[i].text());
+    if (self.is_safe) {  // Markup.join escapes each item, of any type
+      KVASIR_TRY(const Value item, filter_escape(render, items[i], {}));
+      out += item.text();
+    } else if (items[i].is_text()) {
+      out += items[i].text();
+    } else {
+      return failed(fmt::format("sequence item {}: expected str instance, {} found", i, type_name(items[i])));
+    }
     KVASIR_CHECK(render.room(out.size()));
   }
   return like(render, self, std::move(out));
