@@ -492,6 +492,15 @@ EDGE_FILTERS = [
     '{{ ""|default("x") }}|{{ ""|default("x", true) }}', '{{ n|default(nope.x) }}',
 ]
 EDGE_STATEMENTS = [
+    '{{ "a b c"|truncate(4.0) }}', '{{ "a b c d e f g"|truncate(4.0) }}', '{{ "abc"|truncate(3, leeway=0.5) }}',
+    '{{ "a b c d e"|truncate(3.5, true, "", 5.5) }}', '{{ "a"|truncate(none) }}', '{{ "a"|truncate("3") }}',
+    '{{ ["A<"|safe.casefold()] }}', "{{ [('A<'|safe).casefold(), ('A<'|safe).removeprefix('A'), ('A'|safe).lower()] }}",
+    '{% set ns = namespace(n=0) %}{% set ns.n = [ns] %}{{ ns.n }}|{{ ns }}', '{{ [l, l, [l], d, (l, d), {"a": d}] }}',
+    '{% set ns = namespace(n=0) %}{% set ns.n = (ns,) %}{{ ns.n }}', '{% set ns = namespace(a=1) %}{{ [ns, ns] }}',
+    '{% set ns = namespace(n=0) %}{% set ns.n = {"a": ns} %}{{ ns.n }}|{{ ns }}|{{ ns.n.values() }}',
+    *('{{ "%s".format(%s) }}' % (form, value)
+      for form in ('{:=-012,.0g}', '{:012,.2e}', '{:012,}', '{:010,.1%}', '{:=014,}', '{:014,F}', '{:09_.0e}', '{:09_}')
+      for value in ('0.0', '-1e5', '1e22', '0.5', '1234.5', '("inf" ~ e)|float', '("nan" ~ e)|float', '5.0')),
     "{{ '<>&'|e|truncate(4, true, '\"') }}{{ 'a b c d e f g h'|truncate(4, false, '<'|safe) }}",
     "{{ '<b> '|truncate(4, true, '&'|safe, 0) }}{{ '<b> '|truncate(3, true, '&'|safe, 0) }}",
     '{{ " "|tojson(1e15, [3]) }}', '{{ [1]|tojson(indent=[3]) }}', '{{ ("<"|e).join([1, ["<"], "<", "<"|safe, none]) }}',

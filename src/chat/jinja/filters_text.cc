@@ -106,20 +106,23 @@ Result<Value> filter_indent(Render& render, const Value& of, const Given& given)
 }
 
 Result<Value> filter_truncate(Render& render, const Value& of, const Given& given) {
-  KVASIR_TRY(const int64_t length, integer_or(given[0], 255));
+  const Value length = given[0].is_missing() ? Value::of_int(255) : given[0];
+  const Value leeway = given[3].is_missing() || given[3].is_none() ? Value::of_int(5) : given[3];
   KVASIR_TRY(const bool kill_words, flag(render, given[1]));
   const Value end = given[2].is_missing() ? render.heap().text(U"...") : given[2];
   const std::optional<int64_t> end_length = length_of(end);
   if (!end_length) return failed("object of type '" + type_name(end) + "' has no len()");
-  KVASIR_TRY(const int64_t leeway, integer_or_none(given[3], 5));
-  if (length < *end_length) return failed(fmt::format("expected length >= {}, got {}", *end_length, length));
-  if (leeway < 0) return failed(fmt::format("expected leeway >= 0, got {}", leeway));
+  if (!length.is_number() || !leeway.is_number()) return failed("the length and the leeway are numbers");
+  if (length.to_real() < static_cast<double>(*end_length))
+    return failed(fmt::format("expected length >= {}, got {}", *end_length, length.to_real()));
+  if (leeway.to_real() < 0) return failed(fmt::format("expected leeway >= 0, got {}", leeway.to_real()));
   if (of.is_undefined()) return Value(of);
   const std::optional<int64_t> size = length_of(of);
   if (!size) return failed("object of type '" + type_name(of) + "' has no len()");
-  if (*size <= length + leeway) return Value(of);
+  if (static_cast<double>(*size) <= length.to_real() + leeway.to_real()) return Value(of);
   if (!of.is_text() || !end.is_text()) return failed("only a text can be truncated, and end with one");
-  TextView kept = of.text().substr(0, static_cast<size_t>(length - *end_length));
+  if (!length.is_int()) return failed("slice indices must be integers or None or have an __index__ method");
+  TextView kept = of.text().substr(0, static_cast<size_t>(length.to_int() - *end_length));
   if (!kill_words)
     if (const size_t space = find_last(kept, U" "); space != TextView::npos) kept = kept.substr(0, space);
   return calculate(render, Op::add, render.heap().text(Text(kept), of.is_safe), end);

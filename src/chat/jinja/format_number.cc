@@ -57,7 +57,8 @@ Result<Specification> parse(TextView text) {
 
 // Puts a separator between groups of `each` digits before the point.
 std::string grouped(const std::string& digits, char32_t separator, size_t each) {
-  const size_t whole = std::min(digits.find_first_not_of("0123456789abcdefABCDEF"), digits.size());
+  const char* of_base = each == 4 ? "0123456789abcdefABCDEF" : "0123456789";
+  const size_t whole = std::min(digits.find_first_not_of(of_base), digits.size());
   std::string out;
   for (size_t i = 0; i < whole; ++i) {
     if (i > 0 && (whole - i) % each == 0) out += static_cast<char>(separator);
@@ -84,7 +85,7 @@ std::string fill_grouped(const Specification& s, std::string digits, size_t sign
   if (s.grouping == 0) return digits;
   const size_t each = s.type == 'x' || s.type == 'X' || s.type == 'o' || s.type == 'b' ? 4 : 3;
   std::string out = grouped(digits, s.grouping, each);
-  if (s.align != '=' || s.fill != '0') return out;
+  if (s.align != '=' || s.fill != '0' || digits.find_first_of("iInN") == 0) return out;  // inf, nan
   while (out.size() + sign_size < static_cast<size_t>(s.width)) {
     digits.insert(digits.begin(), '0');
     out = grouped(digits, s.grouping, each);

@@ -41,6 +41,10 @@ Result<Value> change_case(Render& render, const Value& self, const Given&) {
   return like(render, self, change(self.text()));
 }
 
+Result<Value> fold_case(Render& render, const Value& self, const Given&) {
+  return render.heap().text(case_fold(self.text()));  // a plain str even for a Markup, as in Jinja
+}
+
 Text lower_all(TextView of) { return lower(of); }
 
 Text capitalize(TextView of) { return of.empty() ? Text() : title_case(of[0]) + lower(of, 1); }
@@ -339,7 +343,7 @@ const Method kMethods[] = {
     {"rstrip", {"chars"}, 0, strip_side<Side::right>},
     {"upper", {}, 0, change_case<upper>},
     {"lower", {}, 0, change_case<lower_all>},
-    {"casefold", {}, 0, change_case<case_fold>},
+    {"casefold", {}, 0, fold_case},
     {"capitalize", {}, 0, change_case<capitalize>},
     {"title", {}, 0, change_case<title>},
     {"swapcase", {}, 0, change_case<swap_case>},

@@ -1,6 +1,7 @@
 // str() and repr() as in Python.
 #include "chat/jinja/repr.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 
@@ -42,45 +43,92 @@ Text quoted(TextView text) {
   return out + quote;
 }
 
-Result<void> add_items(Render& render, const std::vector<Value>& items, Text* out) {
-  for (size_t i = 0; i < items.size(); ++i) {
-    if (i > 0) *out += U", ";
-    KVASIR_TRY(const Text item, repr_of(render, items[i]));
-    *out += item;
-    KVASIR_CHECK(render.room(out->size()));
-  }
-  return {};
-}
+// Writes one value with the values in it. A container inside itself, which a namespace makes possible, is "...".
+class ReprWriter {
+ public:
+  explicit ReprWriter(Render& render) : render_(render) {}
 
-Result<Text> dict_repr(Render& render, const std::vector<std::pair<Value, Value>>& pairs) {
-  Text out = U"{";
-  for (const auto& [key, value] : pairs) {
-    if (out.size() > 1) out += U", ";
-    KVASIR_TRY(const Text left, repr_of(render, key));
-    KVASIR_TRY(const Text right, repr_of(render, value));
-    out += left + U": " + right;
-    KVASIR_CHECK(render.room(out.size()));
+  Result<Text> write(const Value& value) {
+    KVASIR_CHECK(render_.step());
+    KVASIR_TRY(const Render::Level level, render_.enter());
+    switch (value.kind) {
+      case Kind::missing:
+      case Kind::undefined:
+        return Text(U"Undefined");
+      case Kind::none:
+        return Text(U"None");
+      case Kind::boolean:
+        return Text(value.boolean ? U"True" : U"False");
+      case Kind::integer:
+        return to_text(std::to_string(value.integer));
+      case Kind::real:
+        return to_text(real_text(value.real));
+      case Kind::text:
+        return value.is_safe ? U"Markup(" + quoted(value.text()) + U')' : quoted(value.text());
+      case Kind::list:
+        return items(value.list_cell, value.items(), U"[", U"]");
+      case Kind::tuple:
+        return items(value.list_cell, value.items(), U"(", value.items().size() == 1 ? U",)" : U")");
+      case Kind::dict:
+        return pairs(value.dict_cell, value.pairs());
+      case Kind::object:
+        return object(*value.object);
+    }
+    return Text();
   }
-  return out + U'}';
-}
 
-Result<Text> object_repr(Render& render, Object& object) {
-  if (auto* space = dynamic_cast<Namespace*>(&object)) {
-    KVASIR_TRY(const Text values, dict_repr(render, space->values));
-    return U"<Namespace " + values + U'>';
+ private:
+  bool is_open(const Cell* cell) const { return std::find(open_.begin(), open_.end(), cell) != open_.end(); }
+
+  Result<Text> items(const Cell* cell, const std::vector<Value>& items, TextView before, TextView after) {
+    if (is_open(cell)) return Text(before) + U"..." + after.back();
+    open_.push_back(cell);
+    Text out(before);
+    for (const Value& one : items) {
+      if (out.size() > before.size()) out += U", ";
+      KVASIR_TRY(const Text item, write(one));
+      out += item;
+      KVASIR_CHECK(render_.room(out.size()));
+    }
+    open_.pop_back();
+    return out + Text(after);
   }
-  if (auto* loop = dynamic_cast<Loop*>(&object)) {
-    KVASIR_TRY(const int64_t count, loop->count(render));
-    return to_text(fmt::format("<LoopContext {}/{}>", loop->index0() + 1, count));
+
+  Result<Text> pairs(const Cell* cell, const std::vector<std::pair<Value, Value>>& pairs) {
+    if (is_open(cell)) return Text(U"{...}");
+    open_.push_back(cell);
+    Text out = U"{";
+    for (const auto& [key, value] : pairs) {
+      if (out.size() > 1) out += U", ";
+      KVASIR_TRY(const Text left, write(key));
+      KVASIR_TRY(const Text right, write(value));
+      out += left + U": " + right;
+      KVASIR_CHECK(render_.room(out.size()));
+    }
+    open_.pop_back();
+    return out + U'}';
   }
-  if (auto* view = dynamic_cast<DictView*>(&object)) {
-    KVASIR_TRY(const std::vector<Value> items, collect(render, Value::of_object(view)));
-    Text out = to_text(view->type_name()) + U"([";
-    KVASIR_CHECK(add_items(render, items, &out));
-    return out + U"])";
+
+  Result<Text> object(Object& object) {
+    if (auto* space = dynamic_cast<Namespace*>(&object)) {
+      KVASIR_TRY(const Text values, pairs(space, space->values));
+      return U"<Namespace " + values + U'>';
+    }
+    if (auto* loop = dynamic_cast<Loop*>(&object)) {
+      KVASIR_TRY(const int64_t count, loop->count(render_));
+      return to_text(fmt::format("<LoopContext {}/{}>", loop->index0() + 1, count));
+    }
+    if (auto* view = dynamic_cast<DictView*>(&object)) {
+      if (is_open(view)) return Text(U"...");
+      KVASIR_TRY(const std::vector<Value> all, collect(render_, Value::of_object(view)));
+      return items(view, all, to_text(view->type_name()) + U"([", U"])");
+    }
+    return to_text(object.shown());
   }
-  return to_text(object.shown());
-}
+
+  Render& render_;
+  std::vector<const Cell*> open_;
+};
 
 }  // namespace
 
@@ -95,40 +143,7 @@ Text ascii_of(TextView repr) {
   return out;
 }
 
-Result<Text> repr_of(Render& render, const Value& value) {
-  KVASIR_CHECK(render.step());
-  KVASIR_TRY(const Render::Level level, render.enter());
-  switch (value.kind) {
-    case Kind::missing:
-    case Kind::undefined:
-      return Text(U"Undefined");
-    case Kind::none:
-      return Text(U"None");
-    case Kind::boolean:
-      return Text(value.boolean ? U"True" : U"False");
-    case Kind::integer:
-      return to_text(std::to_string(value.integer));
-    case Kind::real:
-      return to_text(real_text(value.real));
-    case Kind::text:
-      return value.is_safe ? U"Markup(" + quoted(value.text()) + U')' : quoted(value.text());
-    case Kind::list: {
-      Text out = U"[";
-      KVASIR_CHECK(add_items(render, value.items(), &out));
-      return out + U']';
-    }
-    case Kind::tuple: {
-      Text out = U"(";
-      KVASIR_CHECK(add_items(render, value.items(), &out));
-      return out + (value.items().size() == 1 ? U",)" : U")");
-    }
-    case Kind::dict:
-      return dict_repr(render, value.pairs());
-    case Kind::object:
-      return object_repr(render, *value.object);
-  }
-  return Text();
-}
+Result<Text> repr_of(Render& render, const Value& value) { return ReprWriter(render).write(value); }
 
 Result<Text> str_of(Render& render, const Value& value) {
   if (value.is_text()) return Text(value.text());
