@@ -492,6 +492,11 @@ EDGE_FILTERS = [
     '{{ ""|default("x") }}|{{ ""|default("x", true) }}', '{{ n|default(nope.x) }}',
 ]
 EDGE_STATEMENTS = [
+    '{{ [("}/A"|e)|last, ("}/A"|e)|first, ("}/A"|e)|reverse, ("}/A"|e)[1], "abc"|last] }}|{{ ""|last }}',
+    '{{ ("a&b<"|e).replace("&", "<b>") }}{{ ("a&b"|e).replace("&amp;"|safe, "+"|safe) }}', '{{ ("x"|e).ljust(3, "<") }}',
+    '{{ ("<;a&"|e).strip("<") }}{{ (";a&"|safe).strip("&") }}{{ ("x"|e).center(5, "<"|safe) }}',
+    '{{ ("a<b"|e).partition("<") }}{{ ("a<b"|e).rpartition("&") }}{{ ("a<b"|e).split("<") }}{{ ("a<b"|e).find("<") }}',
+    '{{ 0|round(none) }}{{ 2.5|round(none) }}{{ true|round(none) }}', '{{ 2.5|round(none, "ceil") }}',
     '{{ "a b c"|truncate(4.0) }}', '{{ "a b c d e f g"|truncate(4.0) }}', '{{ "abc"|truncate(3, leeway=0.5) }}',
     '{{ "a b c d e"|truncate(3.5, true, "", 5.5) }}', '{{ "a"|truncate(none) }}', '{{ "a"|truncate("3") }}',
     '{{ ["A<"|safe.casefold()] }}', "{{ [('A<'|safe).casefold(), ('A<'|safe).removeprefix('A'), ('A'|safe).lower()] }}",

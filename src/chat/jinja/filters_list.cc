@@ -53,6 +53,7 @@ bool can_be_reversed(const Value& of) {
 
 Result<Value> filter_last(Render& render, const Value& of, const Given&) {
   if (!can_be_reversed(of)) return failed("'" + type_name(of) + "' object is not reversible");
+  if (of.is_text() && !of.text().empty()) return render.heap().text(Text(1, of.text().back()), of.is_safe);
   KVASIR_TRY(const std::vector<Value> items, collect(render, of));
   return items.empty() ? render.heap().undefined("No last item, sequence was empty.") : items.back();
 }

@@ -309,7 +309,7 @@ Result<Value> filter_round(Render& render, const Value& of, const Given& given) 
       KVASIR_TRY(const int64_t whole, integer_of(std::nearbyint(of.real)));
       return Value::of_int(whole);
     }
-    KVASIR_TRY(const int64_t digits, integer_or(given[0], 0));
+    KVASIR_TRY(const int64_t digits, integer_or_none(given[0], 0));
     if (of.is_int()) return rounded_integer(of.to_int(), digits);
     return Value::of_real(rounded(of.real, digits));
   }

@@ -25,6 +25,12 @@ Result<TextView> text_of(const Value& value) {
   return value.text();
 }
 
+// As text_of, but a Markup escapes the arguments of most of its methods.
+Result<Text> argument_of(const Value& self, const Value& value) {
+  KVASIR_TRY(const TextView text, text_of(value));
+  return self.is_safe && !value.is_safe ? escaped(text) : Text(text);
+}
+
 bool is_given(const Value& value) { return !value.is_missing() && !value.is_none(); }
 
 // ---- white space and cases
@@ -32,8 +38,9 @@ bool is_given(const Value& value) { return !value.is_missing() && !value.is_none
 template <Side side>
 Result<Value> strip_side(Render& render, const Value& self, const Given& given) {
   if (!is_given(given[0])) return like(render, self, Text(strip(self.text(), nullptr, side)));
-  KVASIR_TRY(const TextView chars, text_of(given[0]));
-  return like(render, self, Text(strip(self.text(), &chars, side)));
+  KVASIR_TRY(const Text chars, argument_of(self, given[0]));
+  const TextView of = chars;
+  return like(render, self, Text(strip(self.text(), &of, side)));
 }
 
 template <Text (*change)(TextView)>
@@ -226,7 +233,7 @@ Result<Value> split(Render& render, const Value& self, const Given& given) {
 
 template <bool from_end>
 Result<Value> partition(Render& render, const Value& self, const Given& given) {
-  KVASIR_TRY(const TextView by, text_of(given[0]));
+  KVASIR_TRY(const Text by, argument_of(self, given[0]));
   if (by.empty()) return failed("empty separator");
   const TextView of = self.text();
   const size_t at = from_end ? find_last(of, by) : find(of, by);
@@ -255,11 +262,10 @@ Result<Value> without(Render& render, const Value& self, const Given& given) {
 // ---- replacing, joining and padding
 
 Result<Value> replace(Render& render, const Value& self, const Given& given) {
-  KVASIR_TRY(const TextView old, text_of(given[0]));
-  KVASIR_TRY(const TextView by, text_of(given[1]));
+  KVASIR_TRY(const Text old, argument_of(self, given[0]));
+  KVASIR_TRY(const Text by, argument_of(self, given[1]));
   KVASIR_TRY(const int64_t most, integer_or(given[2], -1));
-  const Text written = self.is_safe && !given[1].is_safe ? escaped(by) : Text(by);
-  KVASIR_TRY(Text out, replaced(render, self.text(), old, written, most));
+  KVASIR_TRY(Text out, replaced(render, self.text(), old, by, most));
   return like(render, self, std::move(out));
 }
 
@@ -286,9 +292,9 @@ enum class Align { left, right, center };
 template <Align align>
 Result<Value> pad(Render& render, const Value& self, const Given& given) {
   KVASIR_TRY(const int64_t width, integer_or(given[0], 0));
-  TextView fill = U" ";
+  Text fill = U" ";
   if (!given[1].is_missing()) {
-    KVASIR_TRY(fill, text_of(given[1]));
+    KVASIR_TRY(fill, argument_of(self, given[1]));
     if (fill.size() != 1) return failed("The fill character must be exactly one character long");
   }
   const auto size = static_cast<int64_t>(self.text().size());
