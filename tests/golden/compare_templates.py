@@ -20,7 +20,7 @@ import sys
 BATCH, SHOWN, SECONDS = 2000, 10, 120
 REFUSED = {'include', 'import', 'from', 'extends', 'block', 'autoescape', 'lipsum', 'pprint', 'urlize', 'wordwrap',
            'xmlattr', 'striptags', 'filesizeformat', 'random',
-           'names'}  # of characters: "\\N{BULLET}"
+           'complex', 'names'}  # complex numbers; names of characters: "\\N{BULLET}"
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TEMPLATES = pathlib.Path(os.environ.get('KVASIR_DATA', ROOT / '../shared/data')) / 'chat-templates'
 ADDRESS = re.compile(r' at 0x[0-9a-f]{6,}', re.IGNORECASE)
@@ -69,9 +69,10 @@ def ours(program, lines):
 def is_refusal(message):
     """True if the message of an "unsupported" names something that may be refused."""
     words = set(re.findall(r'\w+', message))
-    known = set(ENVIRONMENT.filters) | set(ENVIRONMENT.tests)
+    kind = re.search(r'\b(filter|test)\b', message)
+    known = {'filter': ENVIRONMENT.filters, 'test': ENVIRONMENT.tests}[kind.group()] if kind else {}
     quoted = set(re.findall(r'[\'"`]([\w.]+)[\'"`]', message))
-    unknown = re.search(r'\b(filter|test)\b', message) and quoted and not quoted & known
+    unknown = kind and quoted and not quoted & set(known)
     return bool(words & REFUSED or unknown)
 
 
@@ -86,7 +87,7 @@ def judge(mine, theirs):
         if 'error' in theirs and theirs['error'] != 'raised':
             return 'agreed error'
         return 'refused' if is_refusal(mine.get('message', '')) else 'DIFFERENT'
-    if kind == 'limit' and 'error' not in theirs:
+    if kind == 'limit' and theirs.get('error') in (None, 'raised'):
         return 'limit' if '64' in mine.get('message', '') else 'DIFFERENT'
     if kind is None or 'error' not in theirs:
         return 'same' if mine.get('output') == theirs.get('output') and kind == theirs.get('error') else 'DIFFERENT'

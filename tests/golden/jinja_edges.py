@@ -492,6 +492,13 @@ EDGE_FILTERS = [
     '{{ ""|default("x") }}|{{ ""|default("x", true) }}', '{{ n|default(nope.x) }}',
 ]
 EDGE_STATEMENTS = [
+    *('{{ "%s" %% %s }}' % (form, value) for form in ('%25%', '%%', '%(k)%', '%-%', 'a%%b%%%sc', '%')
+      for value in ('2', '{"k": 1}', '()', '(3,)')), '{{ "%(k)%s|%(v)r" % {"k": 1, "v": 2} }}', '{{ "%%%%" % () }}',
+    '{{ "{:-5}".format("a") }}', '{{ "{:+5}".format("a") }}', '{{ "{:-5}".format(3) }}{{ "{:-}".format(-3.5) }}',
+    '{{ 4|tojson(true, "x", (1, "x")) }}', '{{ [4]|tojson(true, "x", (1, "x")) }}', '{{ []|tojson(true, "x", (1, 2)) }}',
+    '{{ 4|tojson(true, none, (1, "x")) }}', '{{ ("ab"|e).partition(["b"]) }}', '{{ "ab".partition(["b"]) }}',
+    '{{ (["b", "A", "a"] * 255) * 8 }}', '{{ (l * 5000)|join(", ")|length }}', '{{ ("a\n" * 9999)|replace("\n", " ")|length }}',
+    '{{ ("%s" % ("abc " * 9999))|length }}', '{{ (["ab"] * 9999)|tojson|length }}', '{{ ("a\n" * 9999)|indent|length }}',
     '{{ [("}/A"|e)|last, ("}/A"|e)|first, ("}/A"|e)|reverse, ("}/A"|e)[1], "abc"|last] }}|{{ ""|last }}',
     '{{ ("a&b<"|e).replace("&", "<b>") }}{{ ("a&b"|e).replace("&amp;"|safe, "+"|safe) }}', '{{ ("x"|e).ljust(3, "<") }}',
     '{{ ("<;a&"|e).strip("<") }}{{ (";a&"|safe).strip("&") }}{{ ("x"|e).center(5, "<"|safe) }}',

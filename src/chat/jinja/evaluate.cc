@@ -40,6 +40,13 @@ Result<void> Render::room(size_t count, size_t bytes_each) {
   return step(count / 64);
 }
 
+Result<void> Render::grow(size_t size, size_t* charged) {
+  if (!heap_->has_room(size * sizeof(char32_t))) return limit_error("the template makes more than 64 MiB of values");
+  const size_t steps = size / 64 - *charged / 64;
+  *charged = size;
+  return step(steps);
+}
+
 Result<Render::Level> Render::enter() {
   if (nested_ >= kMostNested)
     return limit_error(fmt::format("more than {} evaluations inside one another", kMostNested));

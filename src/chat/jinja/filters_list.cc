@@ -90,12 +90,13 @@ Result<Value> filter_join(Render& render, const Value& of, const Given& given) {
   }
   KVASIR_TRY(const std::vector<Value> items, collect(render, of));
   Text out;
+  size_t charged = 0;
   for (size_t i = 0; i < items.size(); ++i) {
     KVASIR_TRY(const Value item, path.get(render, items[i]));
     KVASIR_TRY(const Text text, str_of(render, item));
     if (i > 0) out += between;
     out += text;
-    KVASIR_CHECK(render.room(out.size()));
+    KVASIR_CHECK(render.grow(out.size(), &charged));
   }
   return render.heap().text(std::move(out));
 }

@@ -96,11 +96,12 @@ Result<Value> filter_indent(Render& render, const Value& of, const Given& given)
   all += U'\n';
   const std::vector<TextView> lines = split_lines(all, false);
   Text out;
+  size_t charged = 0;
   for (size_t i = 0; i < lines.size(); ++i) {
     if (i > 0) out += U'\n';
     if (i > 0 && (blank || !lines[i].empty())) out += space;
     out += lines[i];
-    KVASIR_CHECK(render.room(out.size()));
+    KVASIR_CHECK(render.grow(out.size(), &charged));
   }
   return render.heap().text(first ? space + out : std::move(out), of.is_safe);
 }
@@ -219,7 +220,9 @@ Result<Value> filter_tojson(Render& render, const Value& of, const Given& given)
     KVASIR_TRY(const std::vector<Value> separators, collect(render, given[2]));
     if (separators.size() != 2) return failed("separators are two");
     const bool are_texts = separators[0].is_text() && separators[1].is_text();
-    if (!are_texts && !of.is_text()) return failed("a separator is a str");  // the JSON of a text has no separators
+    // The JSON of a text has no separators; with an indentation, json's Python code looks at those that it writes only.
+    const bool are_unused = of.is_text() || (options.has_indent && length_of(of).value_or(0) == 0);
+    if (!are_texts && !are_unused) return failed("a separator is a str");
     if (are_texts) options.between_items = Text(separators[0].text());
     if (are_texts) options.after_key = Text(separators[1].text());
   }

@@ -33,10 +33,12 @@ class PercentFormat {
       const char32_t c = format_[at_++];
       if (code(c) != '%') {
         out_ += c;
+      } else if (peek() == '%') {
+        out_ += format_[at_++];
       } else {
         KVASIR_CHECK(conversion());
       }
-      KVASIR_CHECK(render_.room(out_.size()));
+      KVASIR_CHECK(render_.grow(out_.size(), &charged_));
     }
     const bool all_used = used_ >= arguments_.size() || by_name_;
     if (!all_used && !(value_.kind == Kind::dict || value_.kind == Kind::list || value_.is_undefined() ||
@@ -112,10 +114,6 @@ class PercentFormat {
     while (peek() == 'h' || peek() == 'l' || peek() == 'L') ++at_;
     if (at_ >= format_.size()) return failed("incomplete format");
     c.type = code(format_[at_++]);
-    if (c.type == '%') {
-      out_ += U'%';
-      return {};
-    }
     KVASIR_TRY(const Value value, argument());
     KVASIR_CHECK(render_.room(static_cast<size_t>(std::min<int64_t>(c.width, 1 << 30)) +
                               static_cast<size_t>(std::clamp<int64_t>(c.precision, 0, 1 << 30))));
@@ -229,6 +227,7 @@ class PercentFormat {
   bool by_name_ = false;
   std::optional<Value> named_;
   Text out_;
+  size_t charged_ = 0;
 };
 
 // ---- {}
@@ -241,6 +240,7 @@ class BraceFormat {
   Result<Text> run(TextView format, int depth = 2) {
     if (depth == 0) return failed("Max string recursion exceeded");
     Text out;
+    size_t charged = 0;
     for (size_t i = 0; i < format.size(); ++i) {
       const char32_t c = code(format[i]);
       if ((c == '{' || c == '}') && i + 1 < format.size() && code(format[i + 1]) == c) {
@@ -261,7 +261,7 @@ class BraceFormat {
       if (open != 0) return failed("expected '}' before end of string");
       KVASIR_TRY(const Text text, field(format.substr(begin, i - begin), depth));
       out += text;
-      KVASIR_CHECK(render_.room(out.size()));
+      KVASIR_CHECK(render_.grow(out.size(), &charged));
     }
     return out;
   }
@@ -378,7 +378,7 @@ Result<Text> brace_format(Render& render, const Value& format, const Arguments& 
 
 Result<Text> replaced(Render& render, TextView text, TextView old, TextView by, int64_t most) {
   Text out;
-  size_t at = 0;
+  size_t at = 0, charged = 0;
   for (int64_t count = 0; most < 0 || count < most; ++count) {
     const size_t found = find(text, old, at);
     if (found == TextView::npos || (old.empty() && found >= text.size() && count > 0 && at > text.size())) break;
@@ -392,7 +392,7 @@ Result<Text> replaced(Render& render, TextView text, TextView old, TextView by, 
       }
       out += text[at++];
     }
-    KVASIR_CHECK(render.room(out.size()));
+    KVASIR_CHECK(render.grow(out.size(), &charged));
   }
   return out + Text(text.substr(at));
 }

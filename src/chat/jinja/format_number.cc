@@ -12,7 +12,7 @@ namespace {
 
 // [[fill]align][sign][z][#][0][width][grouping][.precision][type]
 struct Specification {
-  char32_t fill = ' ', align = 0, sign = '-', grouping = 0, type = 0;
+  char32_t fill = ' ', align = 0, sign = 0, grouping = 0, type = 0;
   bool alternate = false, zero = false;  // zero: the alignment comes from a leading 0 only
   int64_t width = 0, precision = -1;
 };
@@ -181,8 +181,8 @@ Result<Text> format_by(Render& render, const Value& value, TextView specificatio
   };
   if (value.is_text()) {
     if (s.type != 0 && s.type != 's') return unknown();
-    if (s.sign != '-' || s.alternate || s.grouping != 0 || s.align == '=')
-      if (!(s.zero && s.align == '=' && s.sign == '-' && !s.alternate && s.grouping == 0))
+    if (s.sign != 0 || s.alternate || s.grouping != 0 || s.align == '=')
+      if (!(s.zero && s.align == '=' && s.sign == 0 && !s.alternate && s.grouping == 0))
         return failed("not allowed in string format specifier");
     if (s.align == '=' && !s.zero) return failed("'=' alignment not allowed in string format specifier");
     Text text(value.text());

@@ -31,7 +31,7 @@ class Writer {
         return {};
       case Kind::text:
         write_text(value.text());
-        return render_.room(out_.size());
+        return render_.grow(out_.size(), &charged_);
       case Kind::list:
       case Kind::tuple:
         return write_list(value.items(), level);
@@ -150,6 +150,7 @@ class Writer {
   Render& render_;
   const JsonOptions& options_;
   Text out_;
+  size_t charged_ = 0;
 };
 
 }  // namespace

@@ -233,7 +233,9 @@ Result<Value> split(Render& render, const Value& self, const Given& given) {
 
 template <bool from_end>
 Result<Value> partition(Render& render, const Value& self, const Given& given) {
-  KVASIR_TRY(const Text by, argument_of(self, given[0]));
+  // Unlike the other methods, a Markup's escapes a separator of any type.
+  KVASIR_TRY(const Value separator, self.is_safe ? filter_escape(render, given[0], {}) : Result<Value>(given[0]));
+  KVASIR_TRY(const TextView by, text_of(separator));
   if (by.empty()) return failed("empty separator");
   const TextView of = self.text();
   const size_t at = from_end ? find_last(of, by) : find(of, by);
@@ -272,6 +274,7 @@ Result<Value> replace(Render& render, const Value& self, const Given& given) {
 Result<Value> join(Render& render, const Value& self, const Given& given) {
   KVASIR_TRY(const std::vector<Value> items, collect(render, given[0]));
   Text out;
+  size_t charged = 0;
   for (size_t i = 0; i < items.size(); ++i) {
     if (i > 0) out += self.text();
     if (self.is_safe) {  // Markup.join escapes each item, of any type
@@ -282,7 +285,7 @@ Result<Value> join(Render& render, const Value& self, const Given& given) {
     } else {
       return failed(fmt::format("sequence item {}: expected str instance, {} found", i, type_name(items[i])));
     }
-    KVASIR_CHECK(render.room(out.size()));
+    KVASIR_CHECK(render.grow(out.size(), &charged));
   }
   return like(render, self, std::move(out));
 }

@@ -47,6 +47,9 @@ class Render {
   Result<void> step(size_t count = 1);
   /// Checks that a text or list of `count` more items may be made. Errors: too many bytes, or too many steps.
   Result<void> room(size_t count, size_t bytes_each = sizeof(char32_t));
+  /// As room(), for a text that grows in a loop to `size` characters. `charged`, 0 before the loop, is the part that
+  /// has been charged.
+  Result<void> grow(size_t size, size_t* charged);
   Result<Value> call(const Value& callee, Arguments arguments);
   Result<Value> call_macro(const Statement& macro, Frame* closure, Arguments arguments);
   /// Runs a recursive loop over other items and returns its text.

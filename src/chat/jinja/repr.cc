@@ -84,11 +84,12 @@ class ReprWriter {
     if (is_open(cell)) return Text(before) + U"..." + after.back();
     open_.push_back(cell);
     Text out(before);
+    size_t charged = 0;
     for (const Value& one : items) {
       if (out.size() > before.size()) out += U", ";
       KVASIR_TRY(const Text item, write(one));
       out += item;
-      KVASIR_CHECK(render_.room(out.size()));
+      KVASIR_CHECK(render_.grow(out.size(), &charged));
     }
     open_.pop_back();
     return out + Text(after);
@@ -98,12 +99,13 @@ class ReprWriter {
     if (is_open(cell)) return Text(U"{...}");
     open_.push_back(cell);
     Text out = U"{";
+    size_t charged = 0;
     for (const auto& [key, value] : pairs) {
       if (out.size() > 1) out += U", ";
       KVASIR_TRY(const Text left, write(key));
       KVASIR_TRY(const Text right, write(value));
       out += left + U": " + right;
-      KVASIR_CHECK(render_.room(out.size()));
+      KVASIR_CHECK(render_.grow(out.size(), &charged));
     }
     open_.pop_back();
     return out + U'}';
