@@ -21,8 +21,8 @@ list(FILTER test_sources EXCLUDE REGEX "/tests/e2e/")
 # A precompiled header for each: GoogleTest's take four seconds of every file. ccache needs -fpch-preprocess for it.
 function(kvasir_test_properties target)
   target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR})
-  target_link_libraries(${target} PRIVATE kvasir_serve kvasir_hub kvasir_lib GTest::gmock GTest::gtest GTest::gtest_main fmt::fmt
-    nlohmann_json::nlohmann_json PkgConfig::PCRE2 PkgConfig::XXHASH)
+  target_link_libraries(${target} PRIVATE kvasir_serve kvasir_hub kvasir_lib GTest::gmock GTest::gtest GTest::gtest_main
+    fmt::fmt nlohmann_json::nlohmann_json PkgConfig::PCRE2 PkgConfig::XXHASH)
   # Tests find the program, the shipped models and, where it exists, the folder of outside data through these.
   target_compile_definitions(${target} PRIVATE
     KVASIR_SOURCE_DIR="${PROJECT_SOURCE_DIR}" KVASIR_PROGRAM="$<TARGET_FILE:kvasir>")
@@ -32,7 +32,7 @@ function(kvasir_test_properties target)
 endfunction()
 
 # The parts of the command line that are tested without the program.
-set(tested_cli json parameter_names sampling_names talk talk_file talk_format)
+set(tested_cli json parameter_names sampling_names conversation conversation_file conversation_format)
 list(TRANSFORM tested_cli REPLACE "(.+)" "${PROJECT_SOURCE_DIR}/src/cli/\\1.cc")
 add_executable(kvasir_tests ${test_sources} ${tested_cli})
 kvasir_test_properties(kvasir_tests)

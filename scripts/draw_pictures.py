@@ -161,7 +161,7 @@ def token():
     for (a, *_), (b, *_) in zip(steps, steps[1:]):
         p.arrow((208, a + 42), (208, b))
     p.arrow((48, 779), (16, 779), (16, 55), (48, 55))
-    calls = ((142, 'Layout::plan, Layout::apply', 'room for the new position, or an error'),
+    calls = ((142, 'Layout::prepare, Layout::apply', 'room for the new position, or an error'),
              (196, 'WeightSource::copy', 'the row of this id, as stored'),
              (300, 'Compute::matmul', 'weights times x, over the threads'),
              (354, 'Layout::write', 'k and v encoded into the row of the position'),

@@ -95,12 +95,12 @@ class KVASIR_API ChatTemplate {
   static Result<std::shared_ptr<const ChatTemplate>> of_model(const std::string& name_or_path,
                                                               const std::string& file = {});
 
-  /// `talk`: a JSON object with the template's variables: messages, tools, add_generation_prompt and any other that it
-  /// reads. With "continue_final_message": true the text ends where the last message's text ends, so that the model
-  /// continues it. Errors: bad_argument, not a JSON object, a refusal by the template itself, in its own words, with
-  /// "raise_exception" as Error::where, or an error that Python would raise; unsupported, a last message that the
+  /// `conversation`: a JSON object with the template's variables: messages, tools, add_generation_prompt and any other
+  /// that it reads. With "continue_final_message": true the text ends where the last message's text ends, so that the
+  /// model continues it. Errors: bad_argument, not a JSON object, a refusal by the template itself, in its own words,
+  /// with "raise_exception" as Error::where, or an error that Python would raise; unsupported, a last message that the
   /// template does not let the model continue; too_long, more than 1M steps or 4M characters.
-  Result<ChatText> render(std::string_view talk, const ChatOptions& options = {}) const;
+  Result<ChatText> render(std::string_view conversation, const ChatOptions& options = {}) const;
 
   /// The Jinja source that renders conversations without tools.
   const std::string& source() const;

@@ -58,7 +58,7 @@ struct GenerateOptions {
   OnFull on_full = OnFull::stop;
   int max_tokens = -1;  ///< generate at most this many; -1: until the end of text or of the context; 0 is refused
   std::vector<std::string> stop;   ///< the text ends before the first of these strings
-  bool keep_stop = false;          ///< include the stop string in the text
+  bool include_stop = false;       ///< include the stop string in the text
   std::vector<int> stop_ids = {};  ///< tokens that end the text as an end-of-text token does
   int min_tokens = 0;              ///< ban tokens that end the text until this many are generated
   bool ignore_eos = false;         ///< the model's end-of-text tokens do not end the text

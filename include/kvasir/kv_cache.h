@@ -95,13 +95,13 @@ class KVASIR_API KVCache {
   int growths() const { return growths_; }
   size_t copied_rows() const { return copied_rows_; }
 
-  /// Growth in two steps: plan() allocates the memory and may fail, apply() puts it in place and cannot.
+  /// Growth in two steps: prepare() allocates the memory and may fail, apply() puts it in place and cannot.
   class Growth;
   struct FreeGrowth {
     void operator()(Growth* growth) const;
   };
   using GrowthPtr = std::unique_ptr<Growth, FreeGrowth>;
-  Result<GrowthPtr> plan(int need) const;
+  Result<GrowthPtr> prepare(int need) const;
   void apply(GrowthPtr growth);
 
  private:

@@ -33,7 +33,7 @@ struct Choice {
 
 // Sets the scores of all but the best groups to kNever. A group's score is the sum of its two best (DeepSeek-V3,
 // arXiv:2412.19437).
-void keep_best_groups(std::vector<float>& scores, int groups, int kept) {
+void exclude_other_groups(std::vector<float>& scores, int groups, int kept) {
   const auto size = static_cast<std::ptrdiff_t>(scores.size()) / groups;
   std::vector<float> best_of;
   for (auto group = scores.begin(); group != scores.end(); group += size) {
@@ -96,7 +96,7 @@ class Routed {
     if (c_.gate == ExpertGate::sigmoid) pass_.kernels().activate(Activation::sigmoid, z, nullptr, n);
     std::vector<float> scores(z, z + n);
     if (const float* bias = w_.vec(first_ + kChoiceBias)) pass_.kernels().add(scores.data(), bias, n);
-    if (c_.groups > 1) keep_best_groups(scores, c_.groups, c_.groups_used);
+    if (c_.groups > 1) exclude_other_groups(scores, c_.groups, c_.groups_used);
     for (Choice& choice : chosen) {
       const auto best = std::ranges::max_element(scores, less_or_nan);  // the lower number of equal scores
       choice.expert = static_cast<int>(best - scores.begin());

@@ -231,11 +231,11 @@ Result<void> Network::forward(std::span<const BatchItem> items, Compute& compute
   const FloatEnv env;
   KVASIR_CHECK(check(items));
   int tokens = 0;
-  std::vector<std::unique_ptr<Layout::Plan>> plans;
+  std::vector<std::unique_ptr<Layout::Growth>> growths;
   for (const BatchItem& item : items) {
     tokens += static_cast<int>(item.tokens.size());
-    KVASIR_TRY(auto plan, item.cache->plan(item.first + static_cast<int>(item.tokens.size())));
-    plans.push_back(std::move(plan));
+    KVASIR_TRY(auto growth, item.cache->prepare(item.first + static_cast<int>(item.tokens.size())));
+    growths.push_back(std::move(growth));
   }
   KVASIR_CHECK(workspace.reserve(footprint_.workspace_floats(tokens) + sink_angle_floats(config_, items) +
                                  static_cast<size_t>(attend_state_floats(config_, items, compute.threads()))));
@@ -246,7 +246,7 @@ Result<void> Network::forward(std::span<const BatchItem> items, Compute& compute
     KVASIR_CHECK(
         compute.reserve_acts(int64_t{tokens} * experts.used, std::max(config_.hidden, experts.ffn), kArrangedRows));
   }
-  for (size_t i = 0; i < items.size(); ++i) items[i].cache->apply(std::move(plans[i]));
+  for (size_t i = 0; i < items.size(); ++i) items[i].cache->apply(std::move(growths[i]));
 
   Pass pass(config_, ropes_, compute, workspace, items, trace);
   const std::vector<int> wanted = wanted_rows(pass);

@@ -89,7 +89,7 @@ Result<std::unique_ptr<Block>> BlockPool::make(size_t bytes) const {
 void BlockPool::give_back(std::unique_ptr<Block> block) noexcept {
   const MutexLock lock(mutex_);
   used_bytes_ -= block->bytes();
-  if (!keep_) return;
+  if (!reuse_) return;
   waiting_bytes_ += block->bytes();
   auto& first = waiting_.find(block->bytes())->second;  // the entry exists since take()
   block->next_ = std::move(first);

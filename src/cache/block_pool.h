@@ -78,10 +78,10 @@ class BlockHolder {
 /// Thread-safe. Blocks may differ in size, since sessions may differ in their KV types.
 class BlockPool : public std::enable_shared_from_this<BlockPool> {
  public:
-  /// Every block is reserved in all of `budgets` before it is allocated. `keep`: a returned block waits for the next
+  /// Every block is reserved in all of `budgets` before it is allocated. `reuse`: a returned block waits for the next
   /// take(); otherwise it is freed at once.
-  static std::shared_ptr<BlockPool> create(std::vector<std::shared_ptr<Budget>> budgets = {}, bool keep = true) {
-    return std::shared_ptr<BlockPool>(new BlockPool(std::move(budgets), keep));
+  static std::shared_ptr<BlockPool> create(std::vector<std::shared_ptr<Budget>> budgets = {}, bool reuse = true) {
+    return std::shared_ptr<BlockPool>(new BlockPool(std::move(budgets), reuse));
   }
 
   /// Takes a block of `bytes` bytes, contents unspecified. If a budget has too little left and room() is enough, frees
@@ -103,7 +103,7 @@ class BlockPool : public std::enable_shared_from_this<BlockPool> {
   size_t waiting_bytes() const;
 
  private:
-  BlockPool(std::vector<std::shared_ptr<Budget>> budgets, bool keep) : budgets_(std::move(budgets)), keep_(keep) {}
+  BlockPool(std::vector<std::shared_ptr<Budget>> budgets, bool reuse) : budgets_(std::move(budgets)), reuse_(reuse) {}
   Result<BlockPtr> try_take(size_t bytes);
   Result<std::unique_ptr<Block>> waiting_or_new(size_t bytes) KVASIR_REQUIRES(mutex_);
   Result<std::unique_ptr<Block>> make(size_t bytes) const;
@@ -112,7 +112,7 @@ class BlockPool : public std::enable_shared_from_this<BlockPool> {
   std::vector<std::shared_ptr<BlockHolder>> living_holders() const;
 
   const std::vector<std::shared_ptr<Budget>> budgets_;
-  const bool keep_;
+  const bool reuse_;
   mutable Mutex mutex_;
   std::map<size_t, std::unique_ptr<Block>> waiting_ KVASIR_GUARDED_BY(mutex_);  // free lists by block size
   std::vector<std::weak_ptr<BlockHolder>> holders_ KVASIR_GUARDED_BY(mutex_);

@@ -9,7 +9,7 @@ Result<std::unique_ptr<Layout>> ContiguousLayout::make(const LayoutInfo& info, c
                                                        bool all_at_once) {
   std::unique_ptr<ContiguousLayout> layout(new ContiguousLayout(info, shape));
   if (all_at_once) {
-    KVASIR_TRY(auto first, layout->plan_capacity(shape.max_ctx));
+    KVASIR_TRY(auto first, layout->prepare_capacity(shape.max_ctx));
     layout->apply(std::move(first));
     layout->growths_ = 0;
     layout->slab_.k.touch();
@@ -18,21 +18,21 @@ Result<std::unique_ptr<Layout>> ContiguousLayout::make(const LayoutInfo& info, c
   return layout;
 }
 
-Result<std::unique_ptr<Layout::Plan>> ContiguousLayout::plan_capacity(int cap) const {
+Result<std::unique_ptr<Layout::Growth>> ContiguousLayout::prepare_capacity(int cap) const {
   auto grown = std::make_unique<NewSlab>();
   KVASIR_TRY(grown->slab, Slab::allocate(shape().layers, cap, shape().k_row_bytes(), shape().v_row_bytes()));
   return grown;
 }
 
-Result<std::unique_ptr<Layout::Plan>> ContiguousLayout::plan(int end) const {
+Result<std::unique_ptr<Layout::Growth>> ContiguousLayout::prepare(int end) const {
   if (end > shape().max_ctx) return past_context(end, shape().max_ctx);
-  if (end <= slab_.cap) return std::unique_ptr<Plan>();
-  return plan_capacity(end);
+  if (end <= slab_.cap) return std::unique_ptr<Growth>();
+  return prepare_capacity(end);
 }
 
-void ContiguousLayout::apply(std::unique_ptr<Plan> plan) {
-  if (plan == nullptr) return;
-  Slab& slab = static_cast<NewSlab&>(*plan).slab;
+void ContiguousLayout::apply(std::unique_ptr<Growth> growth) {
+  if (growth == nullptr) return;
+  Slab& slab = static_cast<NewSlab&>(*growth).slab;
   peak_bytes_ = std::max(peak_bytes_, slab_.bytes() + slab.bytes());
   copied_rows_ += slab.copy_from(slab_, length_);
   ++growths_;

@@ -15,8 +15,8 @@ class ContiguousLayout : public Layout {
   static Result<std::unique_ptr<Layout>> make(const LayoutInfo& info, const CacheShape& shape, bool all_at_once);
 
   const LayoutInfo& info() const override { return info_; }
-  Result<std::unique_ptr<Plan>> plan(int end) const override;
-  void apply(std::unique_ptr<Plan> plan) override;
+  Result<std::unique_ptr<Growth>> prepare(int end) const override;
+  void apply(std::unique_ptr<Growth> growth) override;
   Row row(int layer, int pos) override { return {slab_.k_at(layer, pos), slab_.v_at(layer, pos)}; }
   void tiles(int layer, int end, std::vector<Tile>* out) const override;
   void commit(int length) override { length_ = length; }
@@ -32,12 +32,12 @@ class ContiguousLayout : public Layout {
   void cut(int length) override { length_ = length; }
 
  private:
-  struct NewSlab : Plan {
+  struct NewSlab : Growth {
     Slab slab;
   };
 
   ContiguousLayout(const LayoutInfo& info, const CacheShape& shape) : Layout(shape), info_(info) {}
-  Result<std::unique_ptr<Plan>> plan_capacity(int cap) const;
+  Result<std::unique_ptr<Growth>> prepare_capacity(int cap) const;
 
   const LayoutInfo& info_;
   Slab slab_;

@@ -39,7 +39,7 @@ KVCache::KVCache(int layers, int kv_heads, int head_dim, int max_len, int batch,
       v_type_(v_type),
       k_row_(row_bytes(k_type, kv_heads, head_dim)),
       v_row_(row_bytes(v_type, kv_heads, head_dim)) {
-  if (auto first = plan(std::min(kInitialCap, max_len))) {
+  if (auto first = prepare(std::min(kInitialCap, max_len))) {
     apply(std::move(*first));
     growths_ = 0;  // the initial capacity is not a growth
   }
@@ -57,7 +57,7 @@ int KVCache::capacity_for(int positions, int max_len) {
 
 size_t KVCache::bytes() const { return memory_ ? memory_->slab.bytes() : 0; }
 
-Result<KVCache::GrowthPtr> KVCache::plan(int need) const {
+Result<KVCache::GrowthPtr> KVCache::prepare(int need) const {
   if (need > max_len_)
     return fail(Error::too_long, fmt::format("{} positions asked for, the cache may hold {}", need, max_len_),
                 "KV cache", "a larger max_len or a shorter prompt");
@@ -82,7 +82,7 @@ void KVCache::apply(GrowthPtr growth) {
 }
 
 Result<void> KVCache::grow_to(int need) {
-  KVASIR_TRY(auto growth, plan(need));
+  KVASIR_TRY(auto growth, prepare(need));
   apply(std::move(growth));
   return {};
 }

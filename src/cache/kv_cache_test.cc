@@ -392,19 +392,19 @@ TEST(KVCache, APlanThatIsDroppedLeavesNoTrace) {
   type_positions<float>(cache, 0, 64);
   const size_t live = live_bytes(Owner::kv);
   {
-    const auto plan = cache.plan(65);
-    ASSERT_TRUE(plan);
-    ASSERT_NE(*plan, nullptr);
+    const auto growth = cache.prepare(65);
+    ASSERT_TRUE(growth);
+    ASSERT_NE(*growth, nullptr);
     EXPECT_EQ(live_bytes(Owner::kv), live + 2 * cache.bytes());
     EXPECT_EQ(cache.capacity(), 64);
     EXPECT_EQ(cache.growths(), 0);
   }
   EXPECT_EQ(live_bytes(Owner::kv), live);
-  EXPECT_EQ(*cache.plan(64), nullptr) << "nothing to do";
-  EXPECT_FALSE(cache.plan(1001));
-  auto plan = cache.plan(65);
-  ASSERT_TRUE(plan);
-  cache.apply(std::move(*plan));
+  EXPECT_EQ(*cache.prepare(64), nullptr) << "nothing to do";
+  EXPECT_FALSE(cache.prepare(1001));
+  auto growth = cache.prepare(65);
+  ASSERT_TRUE(growth);
+  cache.apply(std::move(*growth));
   EXPECT_EQ(cache.capacity(), 128);
   EXPECT_EQ(wrong_values<float>(cache, 64), 0);
 }

@@ -125,7 +125,7 @@ Result<void> Layout::truncate(int length) {
 
 Result<void> Layout::restore(int length, std::span<const int> oldest,
                              const std::function<Result<void>(Layout&)>& fill) {
-  KVASIR_TRY(auto room, plan(length));
+  KVASIR_TRY(auto room, prepare(length));
   apply(std::move(room));
   if (auto filled = fill(*this); !filled) {
     cut(0);

@@ -2,7 +2,7 @@
 // addressing. One file per layout in layouts/, found by CMake's glob.
 //
 // A forward pass calls a layout in this order, on one thread except where noted:
-//   plan(end) -> apply -> for every layer: write rows (several threads, distinct rows), tiles(layer, end) ->
+//   prepare(end) -> apply -> for every layer: write rows (several threads, distinct rows), tiles(layer, end) ->
 //   commit(end), ONCE
 // A step of generation ends with end_step().
 #pragma once
@@ -94,8 +94,8 @@ void add_layout(const LayoutInfo& info);
 class Layout {
  public:
   /// Prepared growth, for apply(). Each layout defines its own contents.
-  struct Plan {
-    virtual ~Plan() = default;
+  struct Growth {
+    virtual ~Growth() = default;
   };
 
   struct Row {
@@ -110,10 +110,10 @@ class Layout {
 
   /// Prepares room for positions [0, end). Changes nothing in the layout. Null if there is room already. Errors: end >
   /// max_ctx, no memory.
-  virtual Result<std::unique_ptr<Plan>> plan(int end) const = 0;
-  /// Puts the planned room in place. Cannot fail.
-  virtual void apply(std::unique_ptr<Plan> plan) = 0;
-  /// Returns the address of position `pos` of `layer`. Requires: room was planned and applied.
+  virtual Result<std::unique_ptr<Growth>> prepare(int end) const = 0;
+  /// Puts the prepared room in place. Cannot fail.
+  virtual void apply(std::unique_ptr<Growth> growth) = 0;
+  /// Returns the address of position `pos` of `layer`. Requires: room was prepared and applied.
   virtual Row row(int layer, int pos) = 0;
   /// Appends the tiles that hold positions [0, end), ascending.
   virtual void tiles(int layer, int end, std::vector<Tile>* out) const = 0;
@@ -130,7 +130,7 @@ class Layout {
   Result<void> adopt(const Layout& from, int length);
   /// Fills this cache with positions [0, length) from elsewhere: makes room, then calls `fill` to write the rows. The
   /// source lacks the positions below oldest[layer], sinks apart. Requires: this cache is empty. Errors: those of
-  /// plan() and of `fill`; the cache is empty then.
+  /// prepare() and of `fill`; the cache is empty then.
   Result<void> restore(int length, std::span<const int> oldest, const std::function<Result<void>(Layout&)>& fill);
   /// Called when a step of generation is over.
   virtual void end_step() {}

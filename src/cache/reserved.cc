@@ -55,17 +55,17 @@ Result<std::unique_ptr<Layout>> ReservedLayout::make(const LayoutInfo& info, con
   return layout;
 }
 
-Result<std::unique_ptr<Layout::Plan>> ReservedLayout::plan(int end) const {
+Result<std::unique_ptr<Layout::Growth>> ReservedLayout::prepare(int end) const {
   if (end > shape().max_ctx) return past_context(end, shape().max_ctx);
-  if (end <= capacity_) return std::unique_ptr<Plan>();
+  if (end <= capacity_) return std::unique_ptr<Growth>();
   auto extent = std::make_unique<Extent>();
   extent->end = end;
   return extent;
 }
 
-void ReservedLayout::apply(std::unique_ptr<Plan> plan) {
-  if (plan == nullptr) return;
-  capacity_ = static_cast<Extent&>(*plan).end;
+void ReservedLayout::apply(std::unique_ptr<Growth> growth) {
+  if (growth == nullptr) return;
+  capacity_ = static_cast<Extent&>(*growth).end;
   const size_t before = memory_.bytes();
   memory_.charge(bytes_for(shape(), capacity_, info_.drops_old));
   growths_ += memory_.bytes() != before ? 1 : 0;

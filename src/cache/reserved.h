@@ -18,8 +18,8 @@ class ReservedLayout : public Layout {
   static size_t bytes_for(const CacheShape& shape, int positions, bool rings);
 
   const LayoutInfo& info() const override { return info_; }
-  Result<std::unique_ptr<Plan>> plan(int end) const override;
-  void apply(std::unique_ptr<Plan> plan) override;
+  Result<std::unique_ptr<Growth>> prepare(int end) const override;
+  void apply(std::unique_ptr<Growth> growth) override;
   Row row(int layer, int pos) override;
   void tiles(int layer, int end, std::vector<Tile>* out) const override;
   void commit(int length) override { length_ = length; }
@@ -47,7 +47,7 @@ class ReservedLayout : public Layout {
     int tile_row(int first) const { return ring == 0 ? first : sinks + first % ring; }
     int row_of(int pos) const { return pos < sinks ? pos : ring == 0 ? pos : sinks + pos % ring; }
   };
-  struct Extent : Plan {
+  struct Extent : Growth {
     int end = 0;
   };
 

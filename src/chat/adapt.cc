@@ -29,9 +29,10 @@ void parse_arguments(Json* calls) {
 
 }  // namespace
 
-void adapt_talk(Json* talk, bool walks_parts, bool knows_developer) {
-  if (!talk->is_object() || !talk->contains("messages") || !(*talk)["messages"].is_array()) return;
-  for (Json& message : (*talk)["messages"]) {
+void adapt_conversation(Json* conversation, bool walks_parts, bool knows_developer) {
+  if (!conversation->is_object() || !conversation->contains("messages") || !(*conversation)["messages"].is_array())
+    return;
+  for (Json& message : (*conversation)["messages"]) {
     if (!message.is_object()) continue;
     if (!knows_developer && message.value("role", Json()) == "developer") message["role"] = "system";
     if (message.contains("content") && message["content"].is_array() && !walks_parts) join_parts(&message["content"]);

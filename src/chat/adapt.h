@@ -7,9 +7,9 @@
 
 namespace kvasir {
 
-/// Changes the messages of `talk` in place. Tool call arguments given as a string of JSON become an object. A content
-/// list whose parts are all text becomes one string, unless `walks_parts`. Role "developer" becomes "system", unless
-/// `knows_developer`.
-void adapt_talk(nlohmann::ordered_json* talk, bool walks_parts, bool knows_developer);
+/// Changes the messages of `conversation` in place. Tool call arguments given as a string of JSON become an object. A
+/// content list whose parts are all text becomes one string, unless `walks_parts`. Role "developer" becomes "system",
+/// unless `knows_developer`.
+void adapt_conversation(nlohmann::ordered_json* conversation, bool walks_parts, bool knows_developer);
 
 }  // namespace kvasir

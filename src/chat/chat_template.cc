@@ -27,10 +27,10 @@ constexpr size_t kMostBytes = size_t{4} << 20;
 // searching for its text.
 bool walks_parts(const jinja::Template& jinja, const Json& variables) {
   constexpr const char* kProbe = "a text that no template has";
-  Json talk = variables;
-  talk["messages"] =
+  Json conversation = variables;
+  conversation["messages"] =
       Json::array({{{"role", "user"}, {"content", Json::array({{{"type", "text"}, {"text", kProbe}}})}}});
-  const auto rendered = jinja.render(talk, 0);
+  const auto rendered = jinja.render(conversation, 0);
   return rendered && rendered->text.find(kProbe) != std::string::npos &&
          rendered->text.find("'type'") == std::string::npos && rendered->text.find("\"type\"") == std::string::npos;
 }
@@ -39,12 +39,12 @@ bool walks_parts(const jinja::Template& jinja, const Json& variables) {
 // it.
 bool puts_in_tools(const jinja::Template& jinja, const Json& variables) {
   constexpr const char* kProbe = "a_name_that_no_template_has";
-  Json talk = variables;
-  talk["messages"] = Json::array({{{"role", "user"}, {"content", "a"}}});
+  Json conversation = variables;
+  conversation["messages"] = Json::array({{{"role", "user"}, {"content", "a"}}});
   const Json parameters = {{"type", "object"}, {"properties", Json::object()}};
   const Json function = {{"name", kProbe}, {"description", "b"}, {"parameters", parameters}};
-  talk["tools"] = Json::array({{{"type", "function"}, {"function", function}}});
-  const auto rendered = jinja.render(talk, 0);
+  conversation["tools"] = Json::array({{{"type", "function"}, {"function", function}}});
+  const auto rendered = jinja.render(conversation, 0);
   return rendered && rendered->text.find(kProbe) != std::string::npos;
 }
 
@@ -58,8 +58,8 @@ std::string_view trimmed(std::string_view text, bool at_end) {
 }
 
 // Truncates the text after the last message's content.
-Result<void> cut_after_last(const Json& talk, ChatText* text) {
-  const Json& messages = talk["messages"];
+Result<void> cut_after_last(const Json& conversation, ChatText* text) {
+  const Json& messages = conversation["messages"];
   const Json content = messages.is_array() && !messages.empty() ? messages.back().value("content", Json()) : Json();
   if (!content.is_string())
     return fail(Error::bad_argument, "the last message has no text to continue", "continue_final_message");
@@ -154,15 +154,16 @@ Result<std::shared_ptr<const ChatTemplate>> ChatTemplate::of_model(const std::st
   return made;
 }
 
-Result<ChatText> ChatTemplate::render(std::string_view talk, const ChatOptions& options) const {
+Result<ChatText> ChatTemplate::render(std::string_view conversation, const ChatOptions& options) const {
   Json context = impl_->variables;
-  Json given = Json::parse(talk, nullptr, false);
-  if (!given.is_object()) return fail(Error::bad_argument, "it is not a JSON object", "talk", R"({"messages": [...]})");
+  Json given = Json::parse(conversation, nullptr, false);
+  if (!given.is_object())
+    return fail(Error::bad_argument, "it is not a JSON object", "conversation", R"({"messages": [...]})");
   for (auto& [name, value] : given.items()) context[name] = std::move(value);
   const auto tools = context.find("tools");
   const bool has_tools = tools != context.end() && tools->is_array() && !tools->empty();
   const Impl::One& one = has_tools && impl_->for_tools ? *impl_->for_tools : impl_->plain;
-  if (options.adapt) adapt_talk(&context, one.walks_parts, one.knows_developer);
+  if (options.adapt) adapt_conversation(&context, one.walks_parts, one.knows_developer);
   const bool goes_on = options.adapt && context.value("continue_final_message", Json()) == true;
   const auto moment = std::chrono::system_clock::now().time_since_epoch();
   const double now = options.now.value_or(std::chrono::duration<double>(moment).count());

@@ -11,14 +11,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string text_of(const std::shared_ptr<const ChatTemplate>& made, std::string_view talk) {
-  const auto text = made->render(talk, {.now = 0});
+std::string text_of(const std::shared_ptr<const ChatTemplate>& made, std::string_view conversation) {
+  const auto text = made->render(conversation, {.now = 0});
   return text ? text->text : "error: " + text.error().message();
 }
 
-std::string text_of(std::string_view jinja, std::string_view talk) {
+std::string text_of(std::string_view jinja, std::string_view conversation) {
   const auto made = ChatTemplate::parse(jinja, {{"bos_token", "<s>"}});
-  return made ? text_of(*made, talk) : "error: " + made.error().message();
+  return made ? text_of(*made, conversation) : "error: " + made.error().message();
 }
 
 class ChatTemplateFiles : public testing::Test {
@@ -29,9 +29,9 @@ class ChatTemplateFiles : public testing::Test {
   }
   void TearDown() override { fs::remove_all(folder_); }
   void put(const std::string& name, const std::string& text) { std::ofstream(folder_ / name) << text; }
-  std::string rendered(std::string_view talk = R"({"messages": []})") {
+  std::string rendered(std::string_view conversation = R"({"messages": []})") {
     const auto made = ChatTemplate::of_model(folder_.string());
-    return made ? text_of(*made, talk) : made.error().message();
+    return made ? text_of(*made, conversation) : made.error().message();
   }
   fs::path folder_;
 };
@@ -51,7 +51,7 @@ TEST_F(ChatTemplateFiles, OfAFolder) {
   EXPECT_THAT(rendered(), testing::HasSubstr("chat template, line 2: the tag 'include' is not supported"));
 }
 
-TEST(ChatTemplate, ATalkIsAdapted) {
+TEST(ChatTemplate, AConversationIsAdapted) {
   EXPECT_EQ(text_of("{{ messages[0].content }}", R"({"messages": [{"role": "user",
       "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}]})"),
             "ab");
@@ -68,11 +68,11 @@ TEST(ChatTemplate, ATalkIsAdapted) {
 
 TEST(ChatTemplate, TheDayAndTheDataAreAsAsked) {
   const auto made = ChatTemplate::parse("{{ strftime_now('%Y-%m-%d') }} {{ messages[0].content }}");
-  const char* const talk = R"({"messages": [{"content": "ab"}]})";
-  const auto text = (*made)->render(talk, {.now = 86400.0 * 366});
+  const char* const conversation = R"({"messages": [{"content": "ab"}]})";
+  const auto text = (*made)->render(conversation, {.now = 86400.0 * 366});
   EXPECT_EQ(text->text, "1971-01-02 ab");
   EXPECT_THAT(text->data, testing::ElementsAre(TextSpan{11, 13}));
-  EXPECT_THAT((*made)->render(talk, {.now = 0, .marks_data = false})->data, testing::IsEmpty());
+  EXPECT_THAT((*made)->render(conversation, {.now = 0, .marks_data = false})->data, testing::IsEmpty());
 }
 
 TEST(ChatTemplate, WhichVariablesItReads) {

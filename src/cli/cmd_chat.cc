@@ -1,5 +1,5 @@
 // kvasir chat: a conversation by the model's chat template, or in plain turns. Here are the commands and the output;
-// talk.h has the turns and their tokens.
+// conversation.h has the turns and their tokens.
 #include <unistd.h>
 
 #include <algorithm>
@@ -9,10 +9,10 @@
 
 #include "base/clock.h"
 #include "cli/cli.h"
+#include "cli/conversation.h"
 #include "cli/message_reader.h"
 #include "cli/parameter_names.h"
 #include "cli/sampling_args.h"
-#include "cli/talk.h"
 #include "cli/template_args.h"
 
 namespace kvasir::cli {
@@ -22,7 +22,7 @@ struct Args {
   ModelArgs model;
   EngineArgs engine;
   SamplingArgs sampling;
-  TalkOptions talk;
+  ConversationOptions conversation;
   TemplateArgs chat_template;
   int n = -1;
   std::string on_full = "stop", chat_format = "auto", user = "User: ", assistant = "Assistant:";
@@ -54,7 +54,7 @@ std::string trimmed(const std::string& text) {
 
 class Chat {
  public:
-  explicit Chat(Talk talk) : talk_(std::move(talk)) {}
+  explicit Chat(Conversation conversation) : conversation_(std::move(conversation)) {}
 
   LineEditor::Event read(Typed* typed) { return reader_.read(typed); }
 
@@ -97,7 +97,7 @@ class Chat {
 
   Result<void> ask(const std::string& text) {
     unanswered_ = text;
-    KVASIR_TRY(const Answer answer, talk_.ask(text));
+    KVASIR_TRY(const Answer answer, conversation_.ask(text));
     unanswered_.clear();
     tell(answer);
     return {};
@@ -105,37 +105,37 @@ class Chat {
 
   // A turn without an answer counts as the last one.
   Result<void> edit(const std::string& text) {
-    if (unanswered_.empty() && talk_.turns().empty()) return no_turn("/edit");
+    if (unanswered_.empty() && conversation_.turns().empty()) return no_turn("/edit");
     if (text.empty()) {
-      const std::string& old = unanswered_.empty() ? talk_.turns().back().user : unanswered_;
+      const std::string& old = unanswered_.empty() ? conversation_.turns().back().user : unanswered_;
       if (reader_.offer("/edit " + old)) return {};
       return fail(Error::bad_argument, "it needs the new text", "/edit", "/edit TEXT");
     }
     if (!unanswered_.empty()) return ask(text);
-    KVASIR_TRY(const Answer answer, talk_.edit(text));
+    KVASIR_TRY(const Answer answer, conversation_.edit(text));
     tell(answer);
     return {};
   }
 
   Result<void> regenerate() {
     if (!unanswered_.empty()) return ask(std::string(unanswered_));
-    if (talk_.turns().empty()) return no_turn("/regen");
-    KVASIR_TRY(const Answer answer, talk_.regenerate());
+    if (conversation_.turns().empty()) return no_turn("/regen");
+    KVASIR_TRY(const Answer answer, conversation_.regenerate());
     tell(answer);
     return {};
   }
 
   Result<void> undo() {
-    if (unanswered_.empty() && talk_.turns().empty()) return no_turn("/undo");
-    if (unanswered_.empty()) talk_.undo();
+    if (unanswered_.empty() && conversation_.turns().empty()) return no_turn("/undo");
+    if (unanswered_.empty()) conversation_.undo();
     unanswered_.clear();
-    const size_t left = talk_.turns().size();
+    const size_t left = conversation_.turns().size();
     fmt::print(stderr, "[{} turn{} left]\n", left, left == 1 ? "" : "s");
     return {};
   }
 
   Result<void> set_system(const std::string& text) {
-    talk_.set_system(text);
+    conversation_.set_system(text);
     return {};
   }
 
@@ -155,20 +155,20 @@ class Chat {
     if (a.full)
       fmt::print(stderr,
                  "[the context of {} positions is full: /save FILE saves the conversation, /clear starts a new one]\n",
-                 talk_.session().ctx());
+                 conversation_.session().ctx());
   }
 
   Result<void> save(const std::string& path) {
-    if (path.empty()) return fail(Error::bad_argument, "/save needs a file name", "chat", "/save talk.kv");
+    if (path.empty()) return fail(Error::bad_argument, "/save needs a file name", "chat", "/save conversation.kv");
     KVASIR_CHECK(check_output(path));
-    return talk_.save(path);
+    return conversation_.save(path);
   }
 
   Result<void> load(const std::string& path) {
-    if (path.empty()) return fail(Error::bad_argument, "/load needs a file name", "chat", "/load talk.kv");
-    KVASIR_CHECK(talk_.load(path));
+    if (path.empty()) return fail(Error::bad_argument, "/load needs a file name", "chat", "/load conversation.kv");
+    KVASIR_CHECK(conversation_.load(path));
     unanswered_.clear();
-    fmt::print("{}\n", talk_.text());
+    fmt::print("{}\n", conversation_.text());
     return {};
   }
 
@@ -178,23 +178,23 @@ class Chat {
   }
 
   Result<void> clear() {
-    talk_.clear();
+    conversation_.clear();
     return {};
   }
 
   Result<void> stats() {
-    const Session& session = talk_.session();
+    const Session& session = conversation_.session();
     const CacheStats c = session.cache_stats();
-    const TalkTotals& all = talk_.totals();
+    const ConversationTotals& all = conversation_.totals();
     fmt::print("{} of {} positions, {} bytes of KV ({}, K {}, V {}, peak {})\n", session.pos(),
-               talk_.endless() ? "endless" : std::to_string(session.ctx()), with_commas(c.bytes), c.layout, c.kv_type_k,
-               c.kv_type_v, with_commas(c.peak_bytes));
-    fmt::print("{} turns; {} of the {} prompt tokens of all answers were reused\n", talk_.turns().size(),
+               conversation_.endless() ? "endless" : std::to_string(session.ctx()), with_commas(c.bytes), c.layout,
+               c.kv_type_k, c.kv_type_v, with_commas(c.peak_bytes));
+    fmt::print("{} turns; {} of the {} prompt tokens of all answers were reused\n", conversation_.turns().size(),
                with_commas(static_cast<uint64_t>(all.reused)), with_commas(static_cast<uint64_t>(all.prompt_tokens)));
     return {};
   }
 
-  Talk talk_;
+  Conversation conversation_;
   MessageReader reader_;
   std::string unanswered_;  // text of a turn that failed, for /regen and /edit
 };
@@ -218,18 +218,18 @@ int talk_with(Chat& chat) {
 }
 
 // A model without a template uses plain turns, unless --chat-template was given.
-Result<TalkFormat> talk_format(const Args& a, bool plain) {
-  if (plain || a.chat_format == "plain") return TalkFormat::plain(a.user, a.assistant);
+Result<ConversationFormat> conversation_format(const Args& a, bool plain) {
+  if (plain || a.chat_format == "plain") return ConversationFormat::plain(a.user, a.assistant);
   KVASIR_TRY(const ChatOptions options, a.chat_template.options());
-  auto format = TalkFormat::of_template(a.model.model, a.chat_template.file, options);
+  auto format = ConversationFormat::of_template(a.model.model, a.chat_template.file, options);
   if (!format && a.chat_template.file.empty() && format.error().kind == Error::not_found)
-    return TalkFormat::plain(a.user, a.assistant);
+    return ConversationFormat::plain(a.user, a.assistant);
   return format;
 }
 
-Result<TalkOptions> talk_options(const Args& a, const Model& model) {
-  TalkOptions talk = a.talk;
-  GenerateOptions& g = talk.generate;
+Result<ConversationOptions> conversation_options(const Args& a, const Model& model) {
+  ConversationOptions conversation = a.conversation;
+  GenerateOptions& g = conversation.generate;
   KVASIR_TRY(g.sampling, a.sampling.params(model));
   g.max_tokens = a.n;
   g.stop = a.sampling.stop;
@@ -238,12 +238,12 @@ Result<TalkOptions> talk_options(const Args& a, const Model& model) {
     std::fflush(stdout);
     return std::ferror(stdout) == 0 && !Interrupts::any();
   };
-  talk.piece = std::min(a.engine.engine.prefill_chunk, model.info().max_ctx);
-  talk.interrupted = Interrupts::any;
-  talk.on_full = a.on_full == "slide"       ? OnFullTalk::slide
-                 : a.on_full == "recompute" ? OnFullTalk::recompute
-                                            : OnFullTalk::stop;
-  return talk;
+  conversation.piece = std::min(a.engine.engine.prefill_chunk, model.info().max_ctx);
+  conversation.interrupted = Interrupts::any;
+  conversation.on_full = a.on_full == "slide"       ? OnFullContext::slide
+                         : a.on_full == "recompute" ? OnFullContext::recompute
+                                                    : OnFullContext::stop;
+  return conversation;
 }
 
 Result<int> run(const Args& a, const Given& given) {
@@ -251,13 +251,13 @@ Result<int> run(const Args& a, const Given& given) {
   KVASIR_TRY(const auto model, a.model.open());
   if (model->tokenizer() == nullptr)
     return fail(Error::bad_argument, "this model came without a tokenizer", model->info().path, "--tokenizer FILE");
-  KVASIR_TRY(TalkFormat format, talk_format(a, given.plain));
-  KVASIR_TRY(TalkOptions talk, talk_options(a, *model));
+  KVASIR_TRY(ConversationFormat format, conversation_format(a, given.plain));
+  KVASIR_TRY(ConversationOptions conversation, conversation_options(a, *model));
   KVASIR_TRY(const auto engine, Engine::create(model, a.engine.engine));
   KVASIR_TRY(Session session, engine->open_session(session_options(a.engine.session, a.on_full, given.cache)));
   if (isatty(STDIN_FILENO) != 0 && isatty(STDOUT_FILENO) != 0)
     fmt::print("{}{}: /help for what else there is\n", model->info().name, format.is_plain() ? ", in plain turns" : "");
-  Chat chat(Talk(*engine, std::move(session), std::move(format), std::move(talk)));
+  Chat chat(Conversation(*engine, std::move(session), std::move(format), std::move(conversation)));
   return talk_with(chat);
 }
 
@@ -269,20 +269,20 @@ void add(Flags& flags, Run* run_command) {
   a->sampling.add(flags);
   flags.bind(flag::kAnswerTokens, &a->n);
   flags.bind(flag::kOnFull, &a->on_full);
-  flags.bind(flag::kSystem, &a->talk.system);
+  flags.bind(flag::kSystem, &a->conversation.system);
   flags.bind(
       with_choices(
           with_help(
               flag::kChatFormat,
               "how messages become a prompt; auto: by the model's chat template, or in plain turns if it has none"),
-          talk_format_choices),
+          conversation_format_choices),
       &a->chat_format);
   a->chat_template.add(flags);
   flags.bind(flag::kUser, &a->user);
   flags.bind(flag::kAssistant, &a->assistant);
   flags.bind(flag::kImage, &a->images);
   flags.bind(with_help(flag::kReceipt, "128-bit hash over every logit computed for an answer, shown after it"),
-             &a->talk.generate.receipt);
+             &a->conversation.generate.receipt);
   flags.footer(
       fmt::format("In a chat:\n{}\nExamples:\n  kvasir chat path/to/model --system \"You are brief.\"\n"
                   "  kvasir chat tales --user \"\" --assistant \"\" -n 60",

@@ -59,9 +59,9 @@ Result<Prompt> read_prompt(const std::string& file, const serve::ChatFormat& for
   KVASIR_TRY(const serve::Json chat, as_chat(body));
   KVASIR_TRY(const serve::Call call, serve::read_call(serve::kChat, chat, {}, false));
   std::vector<std::string> stops;
-  KVASIR_TRY(prompt.text, serve::render_talk(call, format, &stops));
+  KVASIR_TRY(prompt.text, serve::render_conversation(call, format, &stops));
   if (tokenizer != nullptr) {
-    KVASIR_TRY(prompt.ids, serve::talk_ids(prompt.text, format, *tokenizer));
+    KVASIR_TRY(prompt.ids, serve::conversation_ids(prompt.text, format, *tokenizer));
   }
   return prompt;
 }
@@ -141,7 +141,7 @@ void print_all(const Prompt& a, const Prompt& b, size_t at, size_t kept) {
 Result<int> run(const Args& args) {
   const size_t files = args.files.size();
   if (files != 2 && files != 3)
-    return fail(Error::bad_argument, fmt::format("{} files", files), "TALKS", "[MODEL] A.json B.json");
+    return fail(Error::bad_argument, fmt::format("{} files", files), "CHATS", "[MODEL] A.json B.json");
   serve::ChatFormat format;
   KVASIR_TRY(format.options, args.chat_template.options());
   std::shared_ptr<const Tokenizer> tokenizer;
@@ -149,7 +149,7 @@ Result<int> run(const Args& args) {
     KVASIR_TRY(format.chat_template, ChatTemplate::of_model(args.files[0], args.chat_template.file));
     KVASIR_TRY(tokenizer, open_tokenizer(args.files[0]));
   } else if (args.chat_template.file.empty()) {
-    return fail(Error::bad_argument, "no template is given", "TALKS", "MODEL A.json B.json, or --chat-template FILE");
+    return fail(Error::bad_argument, "no template is given", "CHATS", "MODEL A.json B.json, or --chat-template FILE");
   } else {
     KVASIR_TRY(const std::string jinja, read_text_file(args.chat_template.file));
     KVASIR_TRY(format.chat_template, ChatTemplate::parse(jinja));
@@ -169,7 +169,7 @@ Result<int> run(const Args& args) {
 
 void add(Flags& flags, Run* run_command) {
   auto a = std::make_shared<Args>();
-  flags.bind(flag::kTwoTalks, &a->files);
+  flags.bind(flag::kTwoChatFiles, &a->files);
   a->chat_template.add(flags);
   flags.bind(with_help(flag::kJson, "one JSON object on stdout: differs_at, reused_tokens, a, b"), &a->json);
   flags.footer(

@@ -5,12 +5,12 @@
 #include <fmt/format.h>
 
 #include "cli/cli.h"
+#include "cli/conversation_format.h"
 #include "cli/parameter_names.h"
 #include "cli/printable.h"
 #include "cli/prompt_args.h"
 #include "cli/run_report.h"
 #include "cli/sampling_args.h"
-#include "cli/talk_format.h"
 #include "cli/template_args.h"
 
 namespace kvasir::cli {
@@ -211,7 +211,7 @@ Result<int> run_session(const Args& a, Engine& engine, Session& session, std::sp
 // as the output shows it.
 Result<std::vector<int>> chat_ids(const Args& a, const Model& model, std::string* text) {
   KVASIR_TRY(const ChatOptions options, a.chat_template.options());
-  auto format = TalkFormat::of_template(a.model.model, a.chat_template.file, options);
+  auto format = ConversationFormat::of_template(a.model.model, a.chat_template.file, options);
   if (!format) {
     Error error = std::move(format).error();
     if (error.kind == Error::not_found && a.chat_template.file.empty()) error.hint = "--chat-template FILE";
@@ -223,8 +223,8 @@ Result<std::vector<int>> chat_ids(const Args& a, const Model& model, std::string
   std::vector<Message> messages;
   if (!a.system.empty()) messages.push_back({.role = "system", .content = a.system});
   messages.push_back({.role = "user", .content = asked});
-  KVASIR_TRY(const ChatText talk, format->prompt(messages));
-  KVASIR_TRY(auto ids, format->encode(*model.tokenizer(), {}, talk, 0));
+  KVASIR_TRY(const ChatText conversation, format->prompt(messages));
+  KVASIR_TRY(auto ids, format->encode(*model.tokenizer(), {}, conversation, 0));
   if (ids.empty()) return fail(Error::bad_argument, "the conversation has no tokens", "prompt", "another text");
   if (a.json) *text = std::move(asked);  // without --json only the answer is printed
   return ids;

@@ -48,7 +48,7 @@ std::vector<std::string> sampler_choices() {
 std::vector<std::string> on_full_choices() { return {"stop", "recompute", "slide"}; }
 std::vector<std::string> pooling_choices() { return {"mean", "last"}; }
 std::vector<std::string> chat_format_choices() { return {"auto", "plain", "none"}; }
-std::vector<std::string> talk_format_choices() { return {"auto", "plain"}; }
+std::vector<std::string> conversation_format_choices() { return {"auto", "plain"}; }
 std::vector<std::string> metrics_names_choices() { return {"kvasir", "vllm"}; }
 
 bool is_kv_type(const std::string& name) { return catalog::find_kv_type(name).has_value(); }

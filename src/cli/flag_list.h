@@ -18,7 +18,7 @@ std::vector<std::string> on_full_choices();
 std::vector<std::string> sampler_choices();
 std::vector<std::string> pooling_choices();
 std::vector<std::string> chat_format_choices();
-std::vector<std::string> talk_format_choices();
+std::vector<std::string> conversation_format_choices();
 std::vector<std::string> metrics_names_choices();
 bool is_kv_type(const std::string& name);
 bool is_weight_type(const std::string& name);
@@ -530,13 +530,13 @@ inline constexpr Flag kDecodeIds{.names = "--ids",
                                  .kind = Kind::integers,
                                  .high = kMost,
                                  .unit = "is not a token id"};
-inline constexpr Flag kTalk{
-    .names = "TALK",
-    .help = "[MODEL] TALK.json: a conversation, and the model; with --chat-template the model may be left out",
+inline constexpr Flag kChatFile{
+    .names = "CHAT",
+    .help = "[MODEL] CHAT.json: a conversation, and the model; with --chat-template the model may be left out",
     .kind = Kind::texts,
     .required = true};
-inline constexpr Flag kTwoTalks{
-    .names = "TALKS",
+inline constexpr Flag kTwoChatFiles{
+    .names = "CHATS",
     .help = "[MODEL] A.json B.json: two requests, and the model; with --chat-template the model may be left out",
     .kind = Kind::texts,
     .required = true};

@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "dtype/codec.h"
-#include "dtype/two_bytes.h"
+#include "dtype/two_byte_row_ops.h"
 
 namespace kvasir {
 namespace {
@@ -18,7 +18,7 @@ uint16_t narrow(float x, uint32_t* saturated) {
   return static_cast<uint16_t>(choose(where(magnitude > 0x7f800000u), (bits >> 16) | 0x40u, rounded));
 }
 
-using Rows = TwoByteRows<widen, narrow>;
+using RowOps = TwoByteRowOps<widen, narrow>;
 
 }  // namespace
 
@@ -30,10 +30,10 @@ const Codec& codec_bf16() {
                                .block_bytes = 2,
                                .act = Act::f32,
                                .form = RowForm::bf16,
-                               .encode = Rows::encode,
-                               .decode = Rows::decode,
-                               .dot = Rows::dot,
-                               .encode_kv = Rows::encode};
+                               .encode = RowOps::encode,
+                               .decode = RowOps::decode,
+                               .dot = RowOps::dot,
+                               .encode_kv = RowOps::encode};
   return codec;
 }
 

@@ -13,7 +13,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "dtype/integer_rows.h"
+#include "dtype/integer_row_ops.h"
 
 namespace kvasir {
 

@@ -3,7 +3,7 @@
 #include <cstdint>
 
 #include "dtype/codec.h"
-#include "dtype/two_bytes.h"
+#include "dtype/two_byte_row_ops.h"
 
 namespace kvasir {
 namespace {
@@ -36,7 +36,7 @@ uint16_t narrow(float x, uint32_t* saturated) {
   return static_cast<uint16_t>(((bits >> 16) & 0x8000u) | choose(nan, 0x7e00u, finite));
 }
 
-using Rows = TwoByteRows<widen, narrow>;
+using RowOps = TwoByteRowOps<widen, narrow>;
 
 }  // namespace
 
@@ -48,10 +48,10 @@ const Codec& codec_f16() {
                                .block_bytes = 2,
                                .act = Act::f32,
                                .form = RowForm::f16,
-                               .encode = Rows::encode,
-                               .decode = Rows::decode,
-                               .dot = Rows::dot,
-                               .encode_kv = Rows::encode};
+                               .encode = RowOps::encode,
+                               .decode = RowOps::decode,
+                               .dot = RowOps::dot,
+                               .encode_kv = RowOps::encode};
   return codec;
 }
 

@@ -27,7 +27,7 @@ int64_t encode(const float* src, std::byte* dst, int64_t n) {
   return saturated;
 }
 
-using Rows = IntegerRows<kActElems, kBytes, false, read>;
+using RowOps = IntegerRowOps<kActElems, kBytes, false, read>;
 
 }  // namespace
 
@@ -40,8 +40,8 @@ const Codec& codec_iq4_nl() {
                                .act = Act::q8,
                                .form = RowForm::iq4_nl,
                                .encode = encode,
-                               .decode = Rows::decode,
-                               .dot = Rows::dot};
+                               .decode = RowOps::decode,
+                               .dot = RowOps::dot};
   return codec;
 }
 

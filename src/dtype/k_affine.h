@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <limits>
 
-#include "dtype/integer_rows.h"
+#include "dtype/integer_row_ops.h"
 
 namespace kvasir::k_affine {
 

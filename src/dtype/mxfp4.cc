@@ -41,7 +41,7 @@ int64_t encode(const float* src, std::byte* dst, int64_t n) {
   return 0;
 }
 
-using Rows = IntegerRows<kActElems, kBytes, false, read>;
+using RowOps = IntegerRowOps<kActElems, kBytes, false, read>;
 
 }  // namespace
 
@@ -54,8 +54,8 @@ const Codec& codec_mxfp4() {
                                .act = Act::q8,
                                .form = RowForm::mxfp4,
                                .encode = encode,
-                               .decode = Rows::decode,
-                               .dot = Rows::dot};
+                               .decode = RowOps::decode,
+                               .dot = RowOps::dot};
   return codec;
 }
 

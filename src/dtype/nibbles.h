@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "dtype/integer_rows.h"
+#include "dtype/integer_row_ops.h"
 
 namespace kvasir::nibbles {
 
@@ -62,7 +62,7 @@ struct Centered {
     }
     return saturated;
   }
-  using Rows = IntegerRows<kActElems, kBytes, false, read>;
+  using RowOps = IntegerRowOps<kActElems, kBytes, false, read>;
 };
 
 /// Elements are scale * w + minimum.
@@ -87,7 +87,7 @@ struct Ranged {
     }
     return saturated;
   }
-  using Rows = IntegerRows<kActElems, kBytes, true, read>;
+  using RowOps = IntegerRowOps<kActElems, kBytes, true, read>;
 };
 
 }  // namespace kvasir::nibbles

@@ -34,8 +34,8 @@ const Codec& codec_q4_0() {
                                .act = Act::q8,
                                .form = RowForm::q4_0,
                                .encode = Type::encode,
-                               .decode = Type::Rows::decode,
-                               .dot = Type::Rows::dot,
+                               .decode = Type::RowOps::decode,
+                               .dot = Type::RowOps::dot,
                                .encode_kv = encode_kv,
                                .kv_rotated = true};
   return codec;

@@ -15,8 +15,8 @@ const Codec& codec_q4_1() {
                                .act = Act::q8,
                                .form = RowForm::q4_1,
                                .encode = Type::encode,
-                               .decode = Type::Rows::decode,
-                               .dot = Type::Rows::dot};
+                               .decode = Type::RowOps::decode,
+                               .dot = Type::RowOps::dot};
   return codec;
 }
 

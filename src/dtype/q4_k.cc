@@ -27,7 +27,7 @@ int64_t encode(const float* src, std::byte* dst, int64_t n) {
   return saturated;
 }
 
-using Rows = IntegerRows<kElems, kBytes, true, read>;
+using RowOps = IntegerRowOps<kElems, kBytes, true, read>;
 
 }  // namespace
 
@@ -40,8 +40,8 @@ const Codec& codec_q4_k() {
                                .act = Act::q8,
                                .form = RowForm::q4_k,
                                .encode = encode,
-                               .decode = Rows::decode,
-                               .dot = Rows::dot};
+                               .decode = RowOps::decode,
+                               .dot = RowOps::dot};
   return codec;
 }
 

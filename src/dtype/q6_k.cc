@@ -2,7 +2,7 @@
 // Source: ggml-org/ggml, block_q6_K and dequantize_row_q6_K.
 #include <limits>
 
-#include "dtype/integer_rows.h"
+#include "dtype/integer_row_ops.h"
 
 namespace kvasir {
 
@@ -118,7 +118,7 @@ int64_t encode(const float* src, std::byte* dst, int64_t n) {
   return saturated;
 }
 
-using Rows = IntegerRows<kElems, kBytes, false, read>;
+using RowOps = IntegerRowOps<kElems, kBytes, false, read>;
 
 }  // namespace
 
@@ -131,8 +131,8 @@ const Codec& codec_q6_k() {
                                .act = Act::q8,
                                .form = RowForm::q6_k,
                                .encode = encode,
-                               .decode = Rows::decode,
-                               .dot = Rows::dot};
+                               .decode = RowOps::decode,
+                               .dot = RowOps::dot};
   return codec;
 }
 

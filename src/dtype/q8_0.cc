@@ -1,6 +1,6 @@
 // q8_0: 32 signed bytes and one f16 scale. Source: ggml-org/ggml, block_q8_0.
 #include "dtype/closest_scale.h"
-#include "dtype/integer_rows.h"
+#include "dtype/integer_row_ops.h"
 
 namespace kvasir {
 
@@ -37,7 +37,7 @@ int64_t encode_kv(const float* src, std::byte* dst, int64_t n) {
   return saturated;
 }
 
-using Rows = IntegerRows<kElems, kBytes, false, read>;
+using RowOps = IntegerRowOps<kElems, kBytes, false, read>;
 
 }  // namespace
 
@@ -50,8 +50,8 @@ const Codec& codec_q8_0() {
                                .act = Act::q8,
                                .form = RowForm::q8_0,
                                .encode = encode,
-                               .decode = Rows::decode,
-                               .dot = Rows::dot,
+                               .decode = RowOps::decode,
+                               .dot = RowOps::dot,
                                .encode_kv = encode_kv};
   return codec;
 }

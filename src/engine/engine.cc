@@ -102,8 +102,8 @@ Result<void> Engine::step(std::span<const Feed> feeds, PassOutput* out) {
 Result<void> Engine::make_room(const Feed& feed) {
   Session::Impl& session = feed.session->impl();
   const int end = session.pos() + static_cast<int>(feed.tokens.size());
-  KVASIR_TRY(auto plan, session.plan(end));
-  session.apply(std::move(plan), end);
+  KVASIR_TRY(auto growth, session.prepare(end));
+  session.apply(std::move(growth), end);
   return {};
 }
 

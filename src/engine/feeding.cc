@@ -60,12 +60,12 @@ Result<void> Feeding::run(PassOutput* out) {
 // Reserves all memory that the call needs before any pass runs: a long prompt grows its cache once, and a call that
 // does not fit changes nothing.
 Result<void> Feeding::reserve() {
-  std::vector<std::unique_ptr<Layout::Plan>> plans;
+  std::vector<std::unique_ptr<Layout::Growth>> growths;
   size_t rows = 0, states = 0;
   for (size_t i = 0; i < feeds_.size(); ++i) {
     Session::Impl& session = feeds_[i].session->impl();
-    KVASIR_TRY(auto plan, session.plan(session.pos()));
-    plans.push_back(std::move(plan));
+    KVASIR_TRY(auto growth, session.prepare(session.pos()));
+    growths.push_back(std::move(growth));
     rows += wanted_rows(i);
     hidden_at_[i] = states;
     if (feeds_[i].hidden) states += feeds_[i].tokens.size() * static_cast<size_t>(engine_.network->config().hidden);
@@ -74,7 +74,7 @@ Result<void> Feeding::reserve() {
   KVASIR_CHECK(engine_.hidden.reserve(states));
   for (size_t i = 0; i < feeds_.size(); ++i) {
     Session::Impl& session = feeds_[i].session->impl();
-    session.apply(std::move(plans[i]), session.pos());
+    session.apply(std::move(growths[i]), session.pos());
   }
   return {};
 }

@@ -141,7 +141,7 @@ Result<Generator> Generator::create(std::shared_ptr<const Model> model, std::vec
   impl->choice = choice;
   impl->constraint = Impl::OwnConstraint(options.constraint.get());
   impl->options = std::move(options);
-  impl->sink.emplace(*impl->model, impl->known, impl->options.stop, impl->options.keep_stop);
+  impl->sink.emplace(*impl->model, impl->known, impl->options.stop, impl->options.include_stop);
   KVASIR_CHECK(impl->resume(resume));
   return Generator(std::move(impl));
 }

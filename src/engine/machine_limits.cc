@@ -42,7 +42,7 @@ Result<double> measure_disk_bandwidth(const std::string& file) {
   constexpr double kSeconds = 0.3;
   KVASIR_TRY(Buffer buffer, Buffer::allocate(kPiece, Owner::activations));
   BackgroundReader::Options options;
-  options.keep_cached = false;
+  options.fill_page_cache = false;
   options.cached_too = true;
   KVASIR_TRY(const auto reader, BackgroundReader::create(mapped->bytes().size(), options));
   KVASIR_TRY(const auto pool, ThreadPool::create(1));

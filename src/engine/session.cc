@@ -38,13 +38,13 @@ Result<void> Session::Impl::promise(const LayoutInfo& layout, const CacheShape& 
   return {};
 }
 
-Result<std::unique_ptr<Layout::Plan>> Session::Impl::plan(int end) {
+Result<std::unique_ptr<Layout::Growth>> Session::Impl::prepare(int end) {
   if (share == nullptr) KVASIR_CHECK(promise(cache->info(), cache->shape()));
-  return cache->plan(end);
+  return cache->prepare(end);
 }
 
-void Session::Impl::apply(std::unique_ptr<Layout::Plan> plan, int end) {
-  cache->apply(std::move(plan));
+void Session::Impl::apply(std::unique_ptr<Layout::Growth> growth, int end) {
+  cache->apply(std::move(growth));
   reached = std::max(reached, end);
 }
 

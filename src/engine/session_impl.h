@@ -28,9 +28,9 @@ struct Session::Impl {
   int pos() const { return static_cast<int>(tokens.size()); }
   /// Reserves the memory that the context may take, in both budgets.
   Result<void> promise(const LayoutInfo& layout, const CacheShape& shape);
-  /// A plan that makes room for positions [0, end). Errors: no room.
-  Result<std::unique_ptr<Layout::Plan>> plan(int end);
-  void apply(std::unique_ptr<Layout::Plan> plan, int end);
+  /// A growth that makes room for positions [0, end). Errors: no room.
+  Result<std::unique_ptr<Layout::Growth>> prepare(int end);
+  void apply(std::unique_ptr<Layout::Growth> growth, int end);
   Result<void> truncate(int length);
   /// Truncates. A cache that cannot is emptied; its positions are computed again when needed.
   void roll_back(int length);

@@ -21,7 +21,7 @@ std::string StopMatcher::push(std::string_view text) {
   if (end != std::string::npos) {
     stopped_ = true;
     match_ = held_.substr(begin, end - begin);
-    return held_.substr(0, keeps_ ? end : begin);
+    return held_.substr(0, includes_stop_ ? end : begin);
   }
   size_t keep = 0;  // the longest suffix that begins a stop string
   for (const std::string& stop : stops_)

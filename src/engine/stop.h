@@ -10,7 +10,8 @@ namespace kvasir {
 class StopMatcher {
  public:
   /// `keeps`: the stop string is part of the text.
-  explicit StopMatcher(std::vector<std::string> stops, bool keeps = false) : stops_(std::move(stops)), keeps_(keeps) {}
+  explicit StopMatcher(std::vector<std::string> stops, bool includes_stop = false)
+      : stops_(std::move(stops)), includes_stop_(includes_stop) {}
 
   /// Adds text. Returns the part in which no stop string can begin any more; on a match, the text before it (with
   /// `keeps`, up to its end).
@@ -24,7 +25,7 @@ class StopMatcher {
  private:
   std::vector<std::string> stops_;
   std::string held_, match_;
-  bool keeps_, stopped_ = false;
+  bool includes_stop_, stopped_ = false;
 };
 
 }  // namespace kvasir

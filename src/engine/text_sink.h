@@ -17,8 +17,8 @@ namespace kvasir {
 class TextSink {
  public:
   /// `context`: the tokens before. The last of them decide about a first space and complete a split character.
-  TextSink(const Model& model, std::span<const int> context, std::vector<std::string> stops, bool keeps_stop)
-      : stops_(std::move(stops), keeps_stop) {
+  TextSink(const Model& model, std::span<const int> context, std::vector<std::string> stops, bool includes_stop)
+      : stops_(std::move(stops), includes_stop) {
     if (model.tokenizer() == nullptr) return;
     decoder_.emplace(model.tokenizer());
     for (const int id : context.last(std::min<size_t>(4, context.size()))) (void)decoder_->push(id);

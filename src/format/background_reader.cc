@@ -173,7 +173,7 @@ void BackgroundReader::work() {
 }
 
 bool BackgroundReader::may_stay_cached() const {
-  return options_.keep_cached ? *options_.keep_cached : unused_memory_bytes() > total_ + kSpareBytes;
+  return options_.fill_page_cache ? *options_.fill_page_cache : unused_memory_bytes() > total_ + kSpareBytes;
 }
 
 // Blocks that may stay cached are read in order: the system then reads far ahead and caches the file in large pieces.

@@ -40,7 +40,7 @@ class BackgroundReader {
   struct Options {
     bool io_uring = true;
     /// Whether read bytes may stay in the page cache. Absent: if enough memory is unused.
-    std::optional<bool> keep_cached;
+    std::optional<bool> fill_page_cache;
     bool cached_too = false;  ///< treat cached blocks as not cached, for measurements
   };
   /// A failed read of a job: its index, the file offset of the block, and the error.

@@ -126,12 +126,12 @@ void Scheduler::Impl::run(std::span<Part> parts) {
 
 // The generators choose tokens in parallel; events are added in order afterwards.
 void Scheduler::Impl::take(std::span<Part> parts, PassOutput& out) {
-  struct Rows {
+  struct Row {
     Sequence* sequence;
     FeedOutput* of;
     Result<Event> event = {};
   };
-  std::vector<Rows> rows;
+  std::vector<Row> rows;
   for (size_t i = 0; i < parts.size(); ++i) {
     Sequence& sequence = *parts[i].sequence;
     rows.push_back({&sequence, &out[i]});
@@ -139,7 +139,7 @@ void Scheduler::Impl::take(std::span<Part> parts, PassOutput& out) {
     for (Sequence* fork : fork_choices(sequence)) rows.push_back({fork, &out[i]});
   }
   engine.in_parallel(rows.size(), [&](size_t i) {
-    Rows& r = rows[i];
+    Row& r = rows[i];
     if (r.of->error) return;
     if (Generator* generator = r.sequence->generator())
       r.event = generator->take(r.of->logits);
@@ -148,7 +148,7 @@ void Scheduler::Impl::take(std::span<Part> parts, PassOutput& out) {
   });
   for (size_t i = 0; i < parts.size(); ++i)
     if (!out[i].error) count(parts[i]);
-  for (Rows& r : rows) take_news(*r.sequence, r.of->error ? tl::unexpected(*r.of->error) : std::move(r.event));
+  for (Row& r : rows) take_news(*r.sequence, r.of->error ? tl::unexpected(*r.of->error) : std::move(r.event));
 }
 
 // Forks the choices that wait for this one's prompt, once it has been computed; they choose from the same logits. A

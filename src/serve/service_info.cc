@@ -21,16 +21,16 @@ Error of_field(Error error, const char* field) {
 }
 
 // Renders the messages of a body.
-Result<ChatText> talk_text(const Json& body, const Host& host) {
+Result<ChatText> conversation_text(const Json& body, const Host& host) {
   KVASIR_TRY(const Call call, read_call(kChat, body, host.model().sampling_defaults(), false));
   std::vector<std::string> stops;
-  return render_talk(call, host.chat(), &stops);
+  return render_conversation(call, host.chat(), &stops);
 }
 
 // /apply-template of llama-server: renders messages to the text of their prompt.
 Result<Json> prompt_json(const Json& body, const Host& host) {
   if (!body.is_object()) return fail(Error::bad_argument, "the body is not a JSON object", "body");
-  KVASIR_TRY(const ChatText text, talk_text(body, host));
+  KVASIR_TRY(const ChatText text, conversation_text(body, host));
   Json data = Json::array();
   for (const TextSpan& span : text.data) data.push_back({span.begin, span.end});
   return Json{{"prompt", text.text}, {"kvasir", {{"data", data}}}};
@@ -44,8 +44,8 @@ Result<Json> tokens_json(const Json& body, const Host& host) {
   if (tokenizer == nullptr) return fail(Error::unsupported, "this model came without a tokenizer", "content");
   std::vector<int> ids;
   if (body.contains("messages")) {
-    KVASIR_TRY(const ChatText text, talk_text(body, host));
-    KVASIR_TRY(ids, talk_ids(text, host.chat(), *tokenizer));
+    KVASIR_TRY(const ChatText text, conversation_text(body, host));
+    KVASIR_TRY(ids, conversation_ids(text, host.chat(), *tokenizer));
   } else {
     const char* name = body.contains("prompt") ? "prompt" : "content";
     const auto text = as_string(body.value(name, Json()));
@@ -71,8 +71,8 @@ Result<Json> count_json(const Json& body, const Host& host) {
   const auto& tokenizer = host.model().tokenizer();
   if (tokenizer == nullptr) return fail(Error::unsupported, "this model came without a tokenizer", "messages");
   KVASIR_TRY(const Translated chat, translate_messages(body, true));
-  KVASIR_TRY(const ChatText text, talk_text(chat.body, host));
-  KVASIR_TRY(const std::vector<int> ids, talk_ids(text, host.chat(), *tokenizer));
+  KVASIR_TRY(const ChatText text, conversation_text(chat.body, host));
+  KVASIR_TRY(const std::vector<int> ids, conversation_ids(text, host.chat(), *tokenizer));
   return Json{{"input_tokens", ids.size()}};
 }
 

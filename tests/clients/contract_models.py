@@ -127,8 +127,8 @@ def bodies():
     text = [PROVED | {'prompt': prompt, 'seed': seed, 'max_tokens': 60, **more}
             for prompt in ('Once upon a time', 'The king said') for seed, more in
             ((1, {}), (2, {'n': 3}), (3, {'temperature': 0}), (4, {'cache_salt': 'x', 'repeat_penalty': 1.2}))]
-    talk = CHAT | {'return_token_ids': True, 'receipt': True, 'max_tokens': 40}
-    return [('/v1/completions', body) for body in text] + [('/v1/chat/completions', talk)]
+    conversation = CHAT | {'return_token_ids': True, 'receipt': True, 'max_tokens': 40}
+    return [('/v1/completions', body) for body in text] + [('/v1/chat/completions', conversation)]
 
 
 def check_models_answer_as_alone(bench):

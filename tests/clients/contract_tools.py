@@ -73,7 +73,7 @@ def turns(count, system=SYSTEM):
         messages = messages + [{'role': 'assistant', 'content': f'It has {turn} degrees.'}]
 
 
-def check_an_agents_talk_is_used_again(bench):
+def check_an_agents_conversation_is_used_again(bench):
     with tempfile.TemporaryDirectory() as folder, script_server(bench, folder) as server:
         trace = Trace(server)
         for n, messages in enumerate(turns(6)):

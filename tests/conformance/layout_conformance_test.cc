@@ -103,9 +103,9 @@ int64_t lost_of(const Codec& codec, float x) {
 TEST_P(LayoutConformance, CountsTheValuesThatSaturate) {
   const CacheShape s = shape(3);
   const auto layout = make_layout(info(), s);
-  auto plan = layout->plan(2);
-  ASSERT_TRUE(plan);
-  layout->apply(std::move(*plan));
+  auto growth = layout->prepare(2);
+  ASSERT_TRUE(growth);
+  layout->apply(std::move(*growth));
   std::vector<float> k(10, 0.25f), v(10, 0.25f);
   layout->write(1, 0, k.data(), v.data());
   EXPECT_EQ(layout->saturated(), 0);
@@ -119,7 +119,7 @@ TEST_P(LayoutConformance, CountsTheValuesThatSaturate) {
   EXPECT_EQ(forked(*layout)->saturated(), 6 * one);
 }
 
-// ---- plan, then apply -------------------------------------------------------------------------------------------
+// ---- prepare, then apply -------------------------------------------------------------------------------------------
 
 TEST_P(LayoutConformance, PlanChangesNothing) {
   std::mt19937 random(7);
@@ -130,14 +130,14 @@ TEST_P(LayoutConformance, PlanChangesNothing) {
     const State before = seq.state();
     for (const int end : {0, length, length + 1, length + 100, 300}) {
       if (end > 300) continue;
-      const auto plan = seq.layout->plan(end);
-      ASSERT_TRUE(plan) << plan.error().message();
+      const auto growth = seq.layout->prepare(end);
+      ASSERT_TRUE(growth) << growth.error().message();
       State held = seq.state();
       ASSERT_GE(held.live, before.live);
-      held.live = before.live;  // differs by the memory of the plan itself
+      held.live = before.live;  // differs by the memory of the growth itself
       ASSERT_EQ(held, before) << end;
     }
-    ASSERT_EQ(seq.state(), before) << "after dropping the plans";
+    ASSERT_EQ(seq.state(), before) << "after dropping the growths";
   }
 }
 
@@ -148,11 +148,11 @@ TEST_P(LayoutConformance, PastTheContextIsRefusedAndChangesNothing) {
     fill(seq, length, random);
     const State before = seq.state();
     for (const int end : {301, 302, 512, 1 << 20, INT_MAX}) {
-      const auto plan = seq.layout->plan(end);
-      ASSERT_FALSE(plan) << end;
-      EXPECT_THAT(plan.error().message(), HasSubstr(std::to_string(end)));
-      EXPECT_THAT(plan.error().message(), HasSubstr("300"));
-      EXPECT_THAT(plan.error().hint, HasSubstr("SessionOptions::ctx"));
+      const auto growth = seq.layout->prepare(end);
+      ASSERT_FALSE(growth) << end;
+      EXPECT_THAT(growth.error().message(), HasSubstr(std::to_string(end)));
+      EXPECT_THAT(growth.error().message(), HasSubstr("300"));
+      EXPECT_THAT(growth.error().hint, HasSubstr("SessionOptions::ctx"));
       ASSERT_EQ(seq.state(), before);
     }
     ASSERT_EQ(seq.wrong(length), "");
@@ -163,10 +163,10 @@ TEST_P(LayoutConformance, WithoutMemoryItSaysSo) {
   const size_t before = live_bytes(Owner::kv);
   const CacheShape absurd{1 << 20, 1 << 18, 1 << 18, 1 << 20, GetParam().type, GetParam().type};
   auto layout = info().make(absurd);
-  if (layout) {  // it takes memory only when it plans
-    auto plan = (*layout)->plan(1);
-    ASSERT_FALSE(plan);
-    EXPECT_THAT(plan.error().message(), HasSubstr("cannot map"));
+  if (layout) {  // it takes memory only when it growths
+    auto growth = (*layout)->prepare(1);
+    ASSERT_FALSE(growth);
+    EXPECT_THAT(growth.error().message(), HasSubstr("cannot map"));
     EXPECT_EQ((*layout)->coverage(), 0);
   } else {
     EXPECT_THAT(layout.error().message(), HasSubstr("cannot map"));
@@ -264,7 +264,7 @@ TEST_P(LayoutConformance, ASequenceOfOnePositionWorks) {
   Sequence seq = sequence(s);
   seq.append(1);
   EXPECT_EQ(seq.wrong(1), "");
-  EXPECT_FALSE(seq.layout->plan(2));
+  EXPECT_FALSE(seq.layout->prepare(2));
   EXPECT_LE(seq.layout->peak_bytes(), info().peak_bytes(s, 1));
 }
 
@@ -305,9 +305,9 @@ class RandomOperations {
     const int room = shape_.max_ctx - seq_->length;
     switch (below(random_, 10)) {
       case 0:
-        return refused_plan();
+        return refused_growth();
       case 1:
-        return dropped_plan();
+        return dropped_growth();
       case 2:
         return refused_truncation();
       case 3:
@@ -323,14 +323,14 @@ class RandomOperations {
         return seq_->append(std::min(room, 1 + below(random_, 70)));
     }
   }
-  void refused_plan() {
+  void refused_growth() {
     const State before = seq_->state();
-    ASSERT_FALSE(seq_->layout->plan(shape_.max_ctx + 1 + below(random_, 1000)));
+    ASSERT_FALSE(seq_->layout->prepare(shape_.max_ctx + 1 + below(random_, 1000)));
     ASSERT_EQ(seq_->state(), before);
   }
-  void dropped_plan() {
+  void dropped_growth() {
     const State before = seq_->state();
-    ASSERT_TRUE(seq_->layout->plan(below(random_, shape_.max_ctx + 1)));
+    ASSERT_TRUE(seq_->layout->prepare(below(random_, shape_.max_ctx + 1)));
     ASSERT_EQ(seq_->state(), before);
   }
   void refused_truncation() {

@@ -43,7 +43,7 @@ Peak type_all(const LayoutInfo& info) {
   const auto layout = *info.make(s);
   const std::vector<float> row(3 * 64, 1.5f);
   for (int pos = 0; pos < s.max_ctx; ++pos) {
-    layout->apply(std::move(*layout->plan(pos + 1)));
+    layout->apply(std::move(*layout->prepare(pos + 1)));
     for (int layer = 0; layer < s.layers; ++layer) layout->write(layer, pos, row.data(), row.data());
     layout->commit(pos + 1);
   }

@@ -25,8 +25,8 @@ class Wrapped : public Layout {
     inner_ = std::move(*(*find_layout("dense"))->make(shape));
   }
   const LayoutInfo& info() const override { return info_; }
-  Result<std::unique_ptr<Plan>> plan(int end) const override { return inner_->plan(end); }
-  void apply(std::unique_ptr<Plan> plan) override { inner_->apply(std::move(plan)); }
+  Result<std::unique_ptr<Growth>> prepare(int end) const override { return inner_->prepare(end); }
+  void apply(std::unique_ptr<Growth> growth) override { inner_->apply(std::move(growth)); }
   Row row(int layer, int pos) override { return inner_->row(layer, pos); }
   void tiles(int layer, int end, std::vector<Tile>* out) const override { inner_->tiles(layer, end, out); }
   void commit(int length) override { inner_->commit(length); }

@@ -229,7 +229,7 @@ TEST(Paged, ARefusedBlockChangesNothing) {
   a.append(100);
   b.append(64);
   const State before = b.state();
-  const auto refused = b.layout->plan(65);
+  const auto refused = b.layout->prepare(65);
   ASSERT_FALSE(refused);
   EXPECT_THAT(refused.error().message(), HasSubstr("ModelOptions::kv_ram"));
   EXPECT_EQ(b.state(), before);

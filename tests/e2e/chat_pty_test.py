@@ -186,7 +186,7 @@ class OnATerminal(Folder):
         chat.until('/quit ends the chat')
         self.assertEqual(chat.ask('/edit ' + SECOND), straight[1])
 
-    def test_a_full_context_leaves_the_talk_as_it_was(self):
+    def test_a_full_context_leaves_the_conversation_as_it_was(self):
         straight = self.straight([FIRST, SECOND], '--ctx', '128')
         chat = self.terminal('--ctx', '128')
         self.assertEqual(chat.ask(FIRST), straight[0])
@@ -215,7 +215,7 @@ class OnATerminal(Folder):
         self.assertEqual(chat.ask('"""\n/one\ntwo\n"""'), block)
 
     def test_saved_and_loaded(self):
-        file = self.folder / 'talk.kv'
+        file = self.folder / 'conversation.kv'
         straight = self.straight([FIRST, SECOND, THIRD])
         other = self.straight([FIRST, OTHER])
         first = self.terminal()
@@ -233,13 +233,13 @@ class OnATerminal(Folder):
 
 
 class ThroughAPipe(Folder):
-    def test_a_damaged_talk_changes_nothing(self):
-        file = self.folder / 'talk.kv'
-        beside = self.folder / 'talk.kv.json'
+    def test_a_damaged_conversation_changes_nothing(self):
+        file = self.folder / 'conversation.kv'
+        beside = self.folder / 'conversation.kv.json'
         self.piped([FIRST, f'/save {file}'])
         good = json.loads(beside.read_text())
         last = good['turns'][-1]
-        bad = ['', '{', '[]', '{"kvasir_talk": 1}', json.dumps({**good, 'kvasir_talk': 2}),
+        bad = ['', '{', '[]', '{"kvasir_conversation": 1}', json.dumps({**good, 'kvasir_conversation': 2}),
                json.dumps({**good, 'turns': [{**last, 'ids': [4096]}]}),
                json.dumps({**good, 'turns': [{**last, 'ids': last['ids'][:-1] + [1]}]}),
                json.dumps({**good, 'turns': [{**last, 'user': 1}]}), None]
@@ -250,7 +250,7 @@ class ThroughAPipe(Folder):
                 beside.write_text(text)
             done = self.piped([OTHER, f'/load {file}', THIRD])
             self.assertEqual(RECEIPT.findall(done.stderr), straight, text)
-            self.assertIn('talk.kv', done.stderr)
+            self.assertIn('conversation.kv', done.stderr)
 
     def test_a_system_message_and_a_template_that_rewrites(self):
         with_system = self.piped([FIRST, '/system You are brief.', SECOND]).stderr

@@ -38,7 +38,7 @@ const Json kThought = {{"role", "assistant"}, {"content", "two"}, {"reasoning_co
 const Json kAgain = {{"role", "user"}, {"content", "three"}};
 const Json kLast = {{"role", "user"}, {"content", "four"}};
 
-TEST_F(E2eExplainCache, ATalkThatGoesOn) {
+TEST_F(E2eExplainCache, AConversationThatGoesOn) {
   const Outcome outcome = explain({{"messages", {kAsked}}}, {{"messages", {kAsked, kAgain}}});
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_THAT(outcome.out, testing::HasSubstr("B continues where A ends"));

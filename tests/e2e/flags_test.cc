@@ -64,7 +64,7 @@ class SlowE2eFlags : public testing::Test {
   void SetUp() override {
     put(text(), slurp(KVASIR_SOURCE_DIR "/models/prompts.txt"));
     put(folder_ / "keys.txt", "ann key-1\n");
-    put(folder_ / "talk.json", R"({"messages": [{"role": "user", "content": [{"type": "text", "text": "a"}]}]})");
+    put(folder_ / "chat.json", R"({"messages": [{"role": "user", "content": [{"type": "text", "text": "a"}]}]})");
     put(folder_ / "other.json", R"({"messages": [{"role": "user", "content": "b"}]})");
     put(folder_ / "empty.json", R"({"messages": [{"role": "user", "content": ""}]})");
     put(folder_ / "chat.jinja", "{{ strftime_now('%Y%m%d') }}{{ messages[0].content }}");
@@ -110,9 +110,9 @@ class SlowE2eFlags : public testing::Test {
     if (command == "synth") return {{{"SHAPE", "tiny"}, {"OUT", path("out")}}, {{"--json", toggle}}};
     if (command == "serve") return {tales, {{"--port", "0"}, {"--check", toggle}}};
     if (command == "template")
-      return {{{"TALK", path("talk.json")}}, {{"--chat-template", path("chat.jinja")}, {"--json", toggle}}};
+      return {{{"CHAT", path("chat.json")}}, {{"--chat-template", path("chat.jinja")}, {"--json", toggle}}};
     if (command == "explain-cache")
-      return {{{"TALKS", path("empty.json")}, {"TALKS", path("talk.json")}},
+      return {{{"CHATS", path("empty.json")}, {"CHATS", path("chat.json")}},
               {{"--chat-template", path("chat.jinja")}, {"--json", toggle}}};
     if (command == "tokenize") return {{{"MODEL", "tales"}, {"TEXT", "Once upon"}}, {{"--json", toggle}}};
     if (command == "pull")  // no server is there; tests/hub has a hub
@@ -333,7 +333,7 @@ std::map<std::string, Good> good_values(const std::string& text, const std::stri
       {"--stats", {"\n", Shows::nothing}},    // in the JSON anyway
       {"--receipt", {"\n", Shows::nothing}},  // in the JSON anyway
       {"--json", {"\n"}},
-      {"--system", {"A long talk."}},
+      {"--system", {"A long conversation."}},
       {"run --system",
        {"You are brief.", Shows::differs, {"--chat-template", keep(folder + "/other.jinja"), "--chat"}}},
       {"run --chat", {"\n", Shows::differs, {"--chat-template", keep(folder + "/other.jinja")}}},
@@ -416,8 +416,8 @@ std::map<std::string, Good> good_values(const std::string& text, const std::stri
       {"--force", {"\n", Shows::nothing}},
       {"--stdin", {"\n", Shows::differs, {}, {"TEXT"}}},
       {"--no-bos", {"\n", Shows::nothing}},  // tales has no such token
-      {"TALK", {keep(folder + "/other.json")}},
-      {"TALKS", {keep(folder + "/talk.json")}},
+      {"CHAT", {keep(folder + "/other.json")}},
+      {"CHATS", {keep(folder + "/chat.json")}},
       {"--chat-template", {keep(folder + "/other.jinja")}},
       {"explain-cache --chat-template", {keep(folder + "/open.jinja")}},  // B continues A in its output
       {"--adapt", {"\n"}},

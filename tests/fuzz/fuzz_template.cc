@@ -11,7 +11,7 @@ void require(bool holds) {
   if (!holds) __builtin_trap();
 }
 
-constexpr std::string_view kTalk =
+constexpr std::string_view kChat =
     R"({"bos_token": "<s>", "eos_token": "</s>", "add_generation_prompt": true, "messages": [
   {"role": "system", "content": "Be kind."}, {"role": "user", "content": "a <|im_end|> \u00e9 b"},
   {"role": "assistant", "content": null, "reasoning_content": "why\n", "tool_calls": [{"id": "call00001", "type": "function",
@@ -24,7 +24,7 @@ constexpr std::string_view kTalk =
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto made = kvasir::ChatTemplate::parse({reinterpret_cast<const char*>(data), size});
   if (!made) return require(!made.error().what.empty()), 0;
-  const auto text = (*made)->render(kTalk, {.now = 1e9});
+  const auto text = (*made)->render(kChat, {.now = 1e9});
   if (!text) return require(!text.error().what.empty()), 0;
   size_t at = 0;
   for (const kvasir::TextSpan& span : text->data) {

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Kvasir's Jinja interpreter against python3-jinja2: chat templates with invented conversations, and random programs.
 
-usage: compare_templates.py --program PATH/jinja_cases [--templates FOLDER] [--talks 200] [--programs 10000] [--edge]
-                            [--time]
+usage: compare_templates.py --program PATH/jinja_cases [--templates FOLDER] [--conversations 200] [--programs 10000]
+                            [--edge] [--time]
 
 The program reads one JSON object a line, {"template", "context", "now"}, and writes one a line, {"output": text} or
 {"error": kind, "message": text, "line": number}. Both must render the same, or both must fail; the texts of
@@ -37,7 +37,7 @@ if jinja2.__version__ != '3.1.2':
 from jinja_oracle import ENVIRONMENT, render                     # noqa: E402 (they import jinja2)
 from jinja_edges import EDGE_CASES                               # noqa: E402
 from jinja_programs import programs                              # noqa: E402
-from jinja_talks import talks                                    # noqa: E402
+from jinja_conversations import conversations                                    # noqa: E402
 
 
 def now_of(number):
@@ -207,10 +207,10 @@ def compare_files(args):
     if not files:
         print(f'skipped: no templates at {args.templates}')
         return True
-    made, good = list(talks(args.seed, args.talks)), True
+    made, good = list(conversations(args.seed, args.conversations)), True
     for file in files:
         text = file.read_text(encoding='utf-8')
-        good &= compare(args.program, file.stem, ((file.name, text, talk) for talk in made), False)
+        good &= compare(args.program, file.stem, ((file.name, text, conversation) for conversation in made), False)
     return good
 
 
@@ -231,7 +231,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('--program', required=True, type=pathlib.Path)
     parser.add_argument('--templates', type=pathlib.Path, default=TEMPLATES, help='a folder of *.jinja')
-    parser.add_argument('--talks', type=int, default=200)
+    parser.add_argument('--conversations', type=int, default=200)
     parser.add_argument('--programs', type=int, default=100000 if os.environ.get('KVASIR_TEST_ALL') else 10000)
     parser.add_argument('--seed', type=int, default=1)
     parser.add_argument('--edge', action='store_true', help='the small programs by hand too')
@@ -240,7 +240,7 @@ def main():
     if args.time:
         show_times(args)
         return 0
-    good = compare_files(args) if args.talks else True
+    good = compare_files(args) if args.conversations else True
     if args.edge:
         good &= compare(args.program, 'edge', (('', *case) for case in EDGE_CASES), True)
     if args.programs:

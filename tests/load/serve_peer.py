@@ -148,7 +148,7 @@ async def agents(server):
             text += ids(120, 5000 + 100 * name + turn)
             text += (await ask(server, text, 24))[1]
             if turn < 19:
-                await ask(server, ids(40, 4) + text[-144:], 8)  # "a title for this talk:"
+                await ask(server, ids(40, 4) + text[-144:], 8)  # "a title for this conversation:"
 
     begin = time.monotonic()
     await asyncio.gather(*(agent(name) for name in range(2)))

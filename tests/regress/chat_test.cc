@@ -97,7 +97,7 @@ class SlowE2eRegressChatWithBos : public testing::TestWithParam<const char*> {
     ASSERT_TRUE(synthesize({.shape = folder_ / "c.json", .out = folder_ / "m", .dtype = "f32"}));
     put(folder_ / "m/tokenizer.json", tokenizer.dump());
   }
-  Outcome talk(const std::string& typed, const Arguments& more = {"-n", "4"}) const {
+  Outcome conversation(const std::string& typed, const Arguments& more = {"-n", "4"}) const {
     return chat(typed, more, folder_ / "m", folder_.path());
   }
   TempFolder folder_;
@@ -106,7 +106,8 @@ class SlowE2eRegressChatWithBos : public testing::TestWithParam<const char*> {
 INSTANTIATE_TEST_SUITE_P(SlowE2eSchemes, SlowE2eRegressChatWithBos, testing::Values("first", "always", "never"));
 
 TEST_P(SlowE2eRegressChatWithBos, WhatWasLoadedIsReused) {
-  const Outcome straight = talk("Hi\nmore\n"), loaded = talk("Hi\n/save x.kv\n/clear\n/load x.kv\nmore\n");
+  const Outcome straight = conversation("Hi\nmore\n"),
+                loaded = conversation("Hi\n/save x.kv\n/clear\n/load x.kv\nmore\n");
   // Tokens: <s>, 5 for "User:", 2 for " Hi", 1 for the line's end, 10 for "Assistant:"; 4 generated; then 1, 5, 4 for "
   // more", 1 and 10. The last generated token has been chosen but not computed; saving computes it.
   EXPECT_EQ(reused(straight), (std::vector<std::string>{"0 of 19", "22 of 44"})) << straight.err;
@@ -119,10 +120,10 @@ TEST_P(SlowE2eRegressChatWithBos, WhatWasLoadedIsReused) {
   EXPECT_EQ(loaded.out.substr(loaded.out.size() - (straight.out.size() - first)), straight.out.substr(first));
 }
 
-TEST_P(SlowE2eRegressChatWithBos, ATalkIsTheSameHoweverItIsCut) {
-  const Arguments options{"-n", "9", "--system", "A talk."};
-  const std::string straight = talk("Hi\nmore words here\nand a third\n", options).out;
-  const Outcome cut = talk(
+TEST_P(SlowE2eRegressChatWithBos, AConversationIsTheSameHoweverItIsCut) {
+  const Arguments options{"-n", "9", "--system", "A conversation."};
+  const std::string straight = conversation("Hi\nmore words here\nand a third\n", options).out;
+  const Outcome cut = conversation(
       "/save a.kv\n/load a.kv\nHi\n/save b.kv\n/clear\n/load b.kv\n/save b.kv\nmore words here\n/save "
       "c.kv\n/clear\n/load c.kv\nand a third\n",
       options);
@@ -186,13 +187,13 @@ TEST(SlowE2eRegressChat, AnAnswerEndsWhereTheContextDoesAndSaysSo) {
 
 TEST(SlowE2eRegressChat, CommandsSayWhatTheyNeed) {
   const TempFolder folder;
-  const std::string spaced = folder / "a talk.kv";
+  const std::string spaced = folder / "a conversation.kv";
   const Outcome outcome = chat("/save\n/load\n/save \n/save /nonexistent/x.kv\nHi\n/save " + spaced +
                                    "\n/clear\n/regen\n/load " + spaced + "\n/stats now\n/nope\n",
                                {"-n", "3"});
   EXPECT_EQ(outcome.code, 0);
   for (const char* line :
-       {"chat: /save needs a file name (try: /save talk.kv)", "chat: /load needs a file name",
+       {"chat: /save needs a file name (try: /save conversation.kv)", "chat: /load needs a file name",
         "/nonexistent/x.kv: cannot be created, its folder does not exist", "/stats takes nothing after it",
         "\"/nope\" is not a command", "/regen: nothing has been asked"})
     EXPECT_THAT(outcome.err, HasSubstr(line));
@@ -223,7 +224,7 @@ class SlowE2eRegressChatInterrupt : public testing::TestWithParam<bool> {
 };
 INSTANTIATE_TEST_SUITE_P(SlowE2ePipeAndTerminal, SlowE2eRegressChatInterrupt, testing::Bool());
 
-TEST_P(SlowE2eRegressChatInterrupt, AtThePromptKeepsTheTalk) {
+TEST_P(SlowE2eRegressChatInterrupt, AtThePromptKeepsTheConversation) {
   Child child({"chat", "tales", "--greedy", "-n", "3"}, terminal());
   child.type("The dog ran.\n");
   child.wait_for("tok/s]");

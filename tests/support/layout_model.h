@@ -162,7 +162,7 @@ class Sequence {
  public:
   Sequence(std::unique_ptr<Layout> made, ValueAt value) : layout(std::move(made)), value_(std::move(value)) {}
 
-  /// Appends `count` positions in one pass: plan, apply, write all layers, commit.
+  /// Appends `count` positions in one pass: prepare, apply, write all layers, commit.
   void append(int count) {
     const int first = layout->coverage(), end = first + count;
     room(end);
@@ -171,9 +171,9 @@ class Sequence {
     length = end;
   }
   void room(int end) {
-    auto plan = layout->plan(end);
-    ASSERT_TRUE(plan) << plan.error().message();
-    layout->apply(std::move(*plan));
+    auto growth = layout->prepare(end);
+    ASSERT_TRUE(growth) << growth.error().message();
+    layout->apply(std::move(*growth));
     ASSERT_GE(layout->capacity(), end);
   }
   void write(int first, int end) {

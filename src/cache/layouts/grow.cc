@@ -16,16 +16,16 @@ class GrowLayout : public Layout {
 
   const LayoutInfo& info() const override { return layout_grow; }
 
-  Result<std::unique_ptr<Plan>> plan(int end) const override {
+  Result<std::unique_ptr<Growth>> prepare(int end) const override {
     if (end > shape().max_ctx) return past_context(end, shape().max_ctx);
-    KVASIR_TRY(auto growth, store_.plan(end));
-    if (growth == nullptr) return std::unique_ptr<Plan>();
-    auto plan = std::make_unique<Grown>();
-    plan->growth = std::move(growth);
-    return plan;
+    KVASIR_TRY(auto grown, store_.prepare(end));
+    if (grown == nullptr) return std::unique_ptr<Growth>();
+    auto growth = std::make_unique<Grown>();
+    growth->of_store = std::move(grown);
+    return growth;
   }
-  void apply(std::unique_ptr<Plan> plan) override {
-    if (plan != nullptr) store_.apply(std::move(static_cast<Grown&>(*plan).growth));
+  void apply(std::unique_ptr<Growth> growth) override {
+    if (growth != nullptr) store_.apply(std::move(static_cast<Grown&>(*growth).of_store));
   }
 
   Row row(int layer, int pos) override {
@@ -37,7 +37,7 @@ class GrowLayout : public Layout {
     append_contiguous_tiles(store.k<std::byte>(layer, 0, slot_), store.k_row_bytes() * slots,
                             store.v<std::byte>(layer, 0, slot_), store.v_row_bytes() * slots, end, out);
   }
-  void commit(int length) override { (void)store_.set_seq_len(length); }  // plan() has made room
+  void commit(int length) override { (void)store_.set_seq_len(length); }  // prepare() has made room
 
   int coverage() const override { return store_.seq_len(); }
   size_t bytes() const override { return store_.bytes(); }
@@ -50,8 +50,8 @@ class GrowLayout : public Layout {
   void cut(int length) override { (void)store_.set_seq_len(length); }
 
  private:
-  struct Grown : Plan {
-    KVCache::GrowthPtr growth;
+  struct Grown : Growth {
+    KVCache::GrowthPtr of_store;
   };
 
   std::shared_ptr<KVCache> owner_;
@@ -91,7 +91,7 @@ const LayoutInfo layout_grow{
       auto layout = make_view(
           std::make_shared<KVCache>(s.layers, s.kv_heads, s.head_dim, s.max_ctx, 1, s.k->name, s.v->name), shape, 0);
       if (layout->capacity() == 0) {  // no memory for the first 64 positions: return the error
-        KVASIR_TRY(auto first, layout->plan(std::min(KVCache::kInitialCap, shape.max_ctx)));
+        KVASIR_TRY(auto first, layout->prepare(std::min(KVCache::kInitialCap, shape.max_ctx)));
         layout->apply(std::move(first));
       }
       return layout;

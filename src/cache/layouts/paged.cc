@@ -27,11 +27,11 @@ class PagedLayout : public Layout {
 
   const LayoutInfo& info() const override { return layout_paged; }
 
-  Result<std::unique_ptr<Plan>> plan(int end) const override {
+  Result<std::unique_ptr<Growth>> prepare(int end) const override {
     if (end > shape().max_ctx) return past_context(end, shape().max_ctx);
     const bool copy = end > length_ && is_shared(length_);
     const int more = blocks_for(end) - static_cast<int>(blocks_.size());
-    if (!copy && more <= 0) return std::unique_ptr<Plan>();
+    if (!copy && more <= 0) return std::unique_ptr<Growth>();
     auto taken = std::make_unique<Taken>();
     if (copy) {
       KVASIR_TRY(taken->copy, pool_->take(block_bytes()));
@@ -42,9 +42,9 @@ class PagedLayout : public Layout {
     return taken;
   }
 
-  void apply(std::unique_ptr<Plan> plan) override {
-    if (plan == nullptr) return;
-    Taken& taken = static_cast<Taken&>(*plan);
+  void apply(std::unique_ptr<Growth> growth) override {
+    if (growth == nullptr) return;
+    Taken& taken = static_cast<Taken&>(*growth);
     if (taken.copy != nullptr) {
       BlockPtr& shared = blocks_[static_cast<size_t>(length_ / kBlock)];
       std::memcpy(taken.copy->data(), shared->data(), block_bytes());
@@ -97,7 +97,7 @@ class PagedLayout : public Layout {
   }
 
  private:
-  struct Taken : Plan {
+  struct Taken : Growth {
     BlockPtr copy;  // replaces the shared block that contains the next position
     std::vector<BlockPtr> blocks;
   };
@@ -129,8 +129,9 @@ const LayoutInfo layout_paged{
     .bytes = paged_bytes,
     .peak_bytes = paged_bytes,
     .create = [](const CacheShape& shape, std::shared_ptr<BlockPool> pool) -> Result<std::unique_ptr<Layout>> {
-      constexpr bool kKeep = false;  // no other sequence would reuse returned blocks
-      return std::make_unique<PagedLayout>(shape, pool != nullptr ? std::move(pool) : BlockPool::create({}, kKeep));
+      constexpr bool kReuseBlocks = false;  // no other sequence would reuse returned blocks
+      return std::make_unique<PagedLayout>(shape,
+                                           pool != nullptr ? std::move(pool) : BlockPool::create({}, kReuseBlocks));
     },
 };
 

@@ -26,7 +26,7 @@ class Prefixes : public testing::Test {
     if (from.cache != nullptr) {
       EXPECT_TRUE(cache->adopt(*from.cache, from.length));
     }
-    cache->apply(std::move(*cache->plan(static_cast<int>(tokens.size()))));
+    cache->apply(std::move(*cache->prepare(static_cast<int>(tokens.size()))));
     for (size_t i = static_cast<size_t>(from.length); i < tokens.size(); ++i) {
       const float x = static_cast<float>(tokens[i]), y = i > 0 ? static_cast<float>(tokens[i - 1]) : -1;
       const std::vector<float> k(64, x), v(64, y);

@@ -143,7 +143,7 @@ void Candidates::remove(int id) {
     editable()[id] = kRemoved;
 }
 
-void Candidates::keep_marked(std::span<const uint64_t> mask) {
+void Candidates::allow(std::span<const uint64_t> mask) {
   const auto marked = [mask](size_t id) { return (mask[id / 64] >> (id % 64) & 1) != 0; };
   if (listed_) {
     std::erase_if(list_, [&](const Candidate& c) { return !marked(static_cast<size_t>(c.id)); });
@@ -187,7 +187,7 @@ std::vector<double> Candidates::weights() {
   return w;
 }
 
-void Candidates::keep(std::vector<Candidate> some) {
+void Candidates::replace(std::vector<Candidate> some) {
   sort_all();
   list_ = std::move(some);
   left_ = list_.size();
@@ -206,7 +206,7 @@ void Candidates::cut_after(const Candidate& last) {
 
 // ---- filters ------------------------------------------------------------------------------------------------------
 
-void Candidates::keep_best(size_t k) {
+void Candidates::take_best(size_t k) {
   if (k >= left_) return;
   if (!listed_ && last_.id == std::numeric_limits<int>::max()) {
     list_ = best_of(row_, k);
@@ -249,7 +249,7 @@ std::optional<Candidate> Candidates::last_of_share(double share) {
   return {};
 }
 
-void Candidates::keep_share(double share) {
+void Candidates::take_share(double share) {
   if (const auto last = last_of_share(share)) return cut_after(*last);
   const std::vector<double> w = weights();
   const double target = share * sum_of(w);
@@ -257,7 +257,7 @@ void Candidates::keep_share(double share) {
 }
 
 // In a long row, weights are computed only near the bound; logits decide about the others.
-void Candidates::keep_likely(double share) {
+void Candidates::take_likely(double share) {
   if (share <= 0) return;
   const float best_one = best_logit();
   const double best = best_one;

@@ -49,22 +49,22 @@ class Candidates {
   void set(int id, double logit);
   void remove(int id);
   /// Removes every token whose bit is zero. `mask` has one bit for every id of the vocabulary.
-  void keep_marked(std::span<const uint64_t> mask);
+  void allow(std::span<const uint64_t> mask);
   void set_temperature(double temperature) { temperature_ = temperature; }
 
   /// Keeps the k best. Requires: k > 0.
-  void keep_best(size_t k);
+  void take_best(size_t k);
   /// Keeps the fewest best candidates whose weights sum to at least this share of all weights; at least one.
-  void keep_share(double share);
+  void take_share(double share);
   /// Keeps the best candidate, and those with at least this share of its weight.
-  void keep_likely(double share);
+  void take_likely(double share);
 
   /// All remaining candidates, in order.
   std::span<const Candidate> sorted();
   /// The weights of sorted(), in its order.
   std::vector<double> weights();
   /// Replaces all candidates by some of sorted(), in the same order. Requires: `some` is not empty.
-  void keep(std::vector<Candidate> some);
+  void replace(std::vector<Candidate> some);
 
   /// Requires: left() > 0.
   int best() const;

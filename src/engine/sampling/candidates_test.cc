@@ -133,9 +133,9 @@ TEST(Candidates, KeepWhatAFullSortKeeps) {
     const std::vector<float> row = random.row(1500);
     SamplingParams p = random.params(i);
     Candidates candidates = *Candidates::of(row);
-    if (p.top_k > 0) candidates.keep_best(static_cast<size_t>(p.top_k));
-    if (p.top_p < 1) candidates.keep_share(p.top_p);
-    candidates.keep_likely(p.min_p);
+    if (p.top_k > 0) candidates.take_best(static_cast<size_t>(p.top_k));
+    if (p.top_p < 1) candidates.take_share(p.top_p);
+    candidates.take_likely(p.min_p);
     full_sorts += candidates.full_sorts();
     const std::vector<Candidate> expected = filtered(row, p);
     ASSERT_EQ(candidates.left(), expected.size()) << "row " << i;
@@ -151,11 +151,11 @@ TEST(Candidates, KeepWhatAFullSortKeeps) {
 TEST(Candidates, SortWhereASumMeetsItsBound) {
   std::vector<float> row(2048, 1.5f);
   Candidates candidates = *Candidates::of(row);
-  candidates.keep_share(0.5);  // reached exactly by the 1024th
+  candidates.take_share(0.5);  // reached exactly by the 1024th
   EXPECT_EQ(candidates.left(), 1024u);
   EXPECT_EQ(candidates.full_sorts(), 1);
   Candidates others = *Candidates::of(row);
-  others.keep_share(1000.5 / 2048);  // between two sums
+  others.take_share(1000.5 / 2048);  // between two sums
   EXPECT_EQ(others.left(), 1001u);
   EXPECT_EQ(others.full_sorts(), 0);
 }
@@ -176,7 +176,7 @@ TEST(Candidates, SumsInOrderDecideWhereTheyAreClose) {
       p.top_p = sum / total * (1 + ulps * 0x1p-52);
       if (p.top_p >= 1) continue;
       Candidates candidates = *Candidates::of(row);
-      candidates.keep_share(p.top_p);
+      candidates.take_share(p.top_p);
       full_sorts += candidates.full_sorts();
       ASSERT_EQ(candidates.left(), filtered(row, p).size()) << "sum " << i << ", " << ulps << " ulp";
     }
@@ -231,7 +231,7 @@ TEST(Candidates, EditsMeanTheSameInEveryState) {
     EXPECT_FALSE(c.logit(3000));
   };
   Candidates whole = *Candidates::of(row), cut = *Candidates::of(row), list = *Candidates::of(row);
-  cut.keep_share(0.9999);
+  cut.take_share(0.9999);
   list.sorted();
   ASSERT_GT(cut.left(), 2900u);
   for (Candidates* c : {&whole, &cut, &list}) {
@@ -252,9 +252,9 @@ TEST(Candidates, MarksRemoveTheOthers) {
   std::vector<uint64_t> mask(4);
   for (int id : {3, 64, 130, 199}) mask[static_cast<size_t>(id) / 64] |= uint64_t{1} << (id % 64);
   Candidates whole = *Candidates::of(row), list = *Candidates::of(row);
-  list.keep_best(150);
-  whole.keep_marked(mask);
-  list.keep_marked(mask);
+  list.take_best(150);
+  whole.allow(mask);
+  list.allow(mask);
   EXPECT_EQ(whole.left(), 4u);
   EXPECT_EQ(list.left(), 3u) << "199 was not among the best";
   EXPECT_EQ(whole.best(), 3);

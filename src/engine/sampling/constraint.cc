@@ -8,7 +8,7 @@ Result<void> apply(Candidates& candidates, const SamplingParams&, const SampleCo
   if (context.constraint == nullptr) return {};
   std::vector<uint64_t> mask((candidates.vocabulary() + 63) / 64);
   context.constraint->allow(mask);
-  candidates.keep_marked(mask);
+  candidates.allow(mask);
   if (candidates.left() > 0) return {};
   return fail(Error::bad_argument, "no token that may be chosen is allowed by the constraint",
               "SampleContext::constraint", "an end of the sequence where Constraint::done() is true");

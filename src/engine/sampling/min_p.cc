@@ -15,7 +15,7 @@ constexpr std::array<SamplerParam, 1> kParams{{{.name = "min_p",
                                                 .field = &SamplingParams::min_p}}};
 
 Result<void> apply(Candidates& candidates, const SamplingParams& p, const SampleContext&) {
-  candidates.keep_likely(p.min_p);
+  candidates.take_likely(p.min_p);
   return {};
 }
 

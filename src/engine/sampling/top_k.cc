@@ -15,7 +15,7 @@ constexpr std::array<SamplerParam, 1> kParams{{{.name = "top_k",
                                                 .field = &SamplingParams::top_k}}};
 
 Result<void> apply(Candidates& candidates, const SamplingParams& p, const SampleContext&) {
-  if (p.top_k > 0) candidates.keep_best(static_cast<size_t>(p.top_k));
+  if (p.top_k > 0) candidates.take_best(static_cast<size_t>(p.top_k));
   return {};
 }
 

@@ -16,7 +16,7 @@ constexpr std::array<SamplerParam, 1> kParams{{{.name = "top_p",
                                                 .field = &SamplingParams::top_p}}};
 
 Result<void> apply(Candidates& candidates, const SamplingParams& p, const SampleContext&) {
-  if (p.top_p < 1) candidates.keep_share(p.top_p);
+  if (p.top_p < 1) candidates.take_share(p.top_p);
   return {};
 }
 

@@ -49,7 +49,7 @@ Result<void> apply(Candidates& candidates, const SamplingParams& p, const Sample
   std::sort(by_oddity.begin(), by_oddity.end());
   std::vector<Candidate> some;
   for (size_t i : by_oddity) some.push_back(candidates.sorted()[i]);
-  candidates.keep(std::move(some));
+  candidates.replace(std::move(some));
   return {};
 }
 

@@ -36,7 +36,7 @@ Result<void> apply(Candidates& candidates, const SamplingParams& p, const Sample
   while (likely < w.size() && w[likely] >= p.xtc_threshold * total) ++likely;
   if (likely < 2) return {};
   const auto kept = candidates.sorted().subspan(likely - 1);
-  candidates.keep({kept.begin(), kept.end()});
+  candidates.replace({kept.begin(), kept.end()});
   return {};
 }
 

@@ -31,12 +31,12 @@ KVASIR_SIMD_FN int part_of(int n, int i) { return n - i < 0 ? 0 : n - i < 16 ? n
 // Loaders, one struct per form: load() reads kStep channels, stored in kStepBytes. load_n() reads the first n < kStep
 // of them; the other lanes are unspecified. A head of a block type is whole blocks.
 
-template <class Rows>
+template <class Weights>
 struct HeadOf {
-  static constexpr int kStep = 16, kStepBytes = kStep * Rows::kBytes;
-  static KVASIR_SIMD_MEMBER void load(const std::byte* head, int d, V16* out) { *out = Rows::at(head, d); }
+  static constexpr int kStep = 16, kStepBytes = kStep * Weights::kBytes;
+  static KVASIR_SIMD_MEMBER void load(const std::byte* head, int d, V16* out) { *out = Weights::at(head, d); }
   static KVASIR_SIMD_MEMBER void load_n(const std::byte* head, int d, int n, V16* out) {
-    *out = Rows::at_n(head, d, n);
+    *out = Weights::at_n(head, d, n);
   }
 };
 struct HeadQ8_0 {

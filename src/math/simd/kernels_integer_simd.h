@@ -19,21 +19,21 @@ using kvasir::kPanelRows;
 using kvasir::MatmulArgs;
 using kvasir::RowForm;
 
-template <class Rows>
-constexpr int kOver = Rows::kSigned ? (kSignedWeights ? 0 : 128) : Rows::kMid;  // subtract from every byte
+template <class Weights>
+constexpr int kOver = Weights::kSigned ? (kSignedWeights ? 0 : 128) : Weights::kMid;  // subtract from every byte
 
-template <class Rows>
+template <class Weights>
 inline B32 weights(const std::byte* block, int part) {
-  const B32 w = Rows::load(block, part);
-  if constexpr (Rows::kSigned && !kSignedWeights) return plus128(w);
+  const B32 w = Weights::load(block, part);
+  if constexpr (Weights::kSigned && !kSignedWeights) return plus128(w);
   return w;
 }
 
 /// acc after one part: adds the exact sum of products `sum`, then the offset's share.
-template <class Rows>
+template <class Weights>
 inline V16 next(V16 acc, I16 sum, const float* scale, const float* offset, const ActBlock& x) {
   acc = fma(to_float(sum), load(scale) * set1(x.d), acc);
-  if constexpr (Rows::kOffsets) acc = fma(set1(static_cast<float>(x.sum)), load(offset) * set1(x.d), acc);
+  if constexpr (Weights::kOffsets) acc = fma(set1(static_cast<float>(x.sum)), load(offset) * set1(x.d), acc);
   return acc;
 }
 
@@ -67,27 +67,27 @@ struct PanelPart {
 constexpr int64_t kPanelAhead = 512;
 
 // `next`: distance in bytes to the rows of the following panel, which are prefetched meanwhile; 0: there is none.
-template <class Rows>
+template <class Weights>
 void fill_panel(const MatmulArgs& a, int64_t row, size_t next, PanelPart* panel) {
   Blocks blocks = blocks_of(a, row);
   Scales s;
-  const int64_t parts = a.cols / kActElems, bytes = parts / Rows::kParts * Rows::kBytes;
+  const int64_t parts = a.cols / kActElems, bytes = parts / Weights::kParts * Weights::kBytes;
   int64_t asked = 0, at = 0;
-  for (int64_t i = 0; i < parts; i += Rows::kParts, at += Rows::kBytes, blocks.base += Rows::kBytes) {
+  for (int64_t i = 0; i < parts; i += Weights::kParts, at += Weights::kBytes, blocks.base += Weights::kBytes) {
     for (; asked < bytes && asked < at + kPanelAhead; asked += 64) KVASIR_UNROLL
     for (int r = 0; r < 16; ++r) {
       prefetch(blocks.row(r) + (asked - at));
       if (next != 0) prefetch_far(blocks.row(r) + (asked - at) + next);
     }
-    Rows::scales(blocks, s);
-    for (int part = 0; part < Rows::kParts; ++part, ++panel) {
+    Weights::scales(blocks, s);
+    for (int part = 0; part < Weights::kParts; ++part, ++panel) {
       B32 w[16];
       KVASIR_UNROLL
-      for (int r = 0; r < 16; ++r) w[r] = weights<Rows>(blocks.row(r), part);
+      for (int r = 0; r < 16; ++r) w[r] = weights<Weights>(blocks.row(r), part);
       interleave(w, panel->w[0]);
       store(panel->scale, load(s.scale[part]));
-      if constexpr (Rows::kOffsets) store(panel->offset, load(s.offset[part]));
-      if constexpr (Rows::kHalves) {
+      if constexpr (Weights::kOffsets) store(panel->offset, load(s.offset[part]));
+      if constexpr (Weights::kHalves) {
         store_i(panel->first, load_i(s.first[part]));
         store_i(panel->second, load_i(s.second[part]));
       }
@@ -97,11 +97,11 @@ void fill_panel(const MatmulArgs& a, int64_t row, size_t next, PanelPart* panel)
 
 /// Adds to sums[v][c] the products of n groups, starting at `from`, of V panels' parts with each token's block. n
 /// groups must fit the running sums (kFit).
-template <class Rows, int C, int V>
+template <class Weights, int C, int V>
 inline void add_fitting(const PanelPart* const* p, const ActBlock* x, int64_t stride, int from, int n, I16* sums) {
-  Sums<Rows::kBits> s[V * C];
+  Sums<Weights::kBits> s[V * C];
   KVASIR_UNROLL
-  for (int i = 0; i < V * C; ++i) s[i] = begin_sums<Rows::kBits>(sums[i]);
+  for (int i = 0; i < V * C; ++i) s[i] = begin_sums<Weights::kBits>(sums[i]);
   KVASIR_UNROLL
   for (int g = from; g < from + n; ++g) {
     B64 w[V];
@@ -115,35 +115,36 @@ inline void add_fitting(const PanelPart* const* p, const ActBlock* x, int64_t st
   for (int i = 0; i < V * C; ++i) sums[i] = end_sums(sums[i], s[i]);
 }
 /// The same for all groups of a part, or of half of it.
-template <class Rows, int C, int V>
+template <class Weights, int C, int V>
 inline void add_groups(const PanelPart* const* p, const ActBlock* x, int64_t stride, int from, I16* sums) {
-  constexpr int kGroups = Rows::kHalves ? 4 : 8, kAtOnce = kFit<Rows::kBits> < kGroups ? kFit<Rows::kBits> : kGroups;
+  constexpr int kGroups = Weights::kHalves ? 4 : 8,
+                kAtOnce = kFit<Weights::kBits> < kGroups ? kFit<Weights::kBits> : kGroups;
   KVASIR_UNROLL
-  for (int g = from; g < from + kGroups; g += kAtOnce) add_fitting<Rows, C, V>(p, x, stride, g, kAtOnce, sums);
+  for (int g = from; g < from + kGroups; g += kAtOnce) add_fitting<Weights, C, V>(p, x, stride, g, kAtOnce, sums);
 }
 
 /// The exact sums of products of one part.
-template <class Rows, int C, int V>
+template <class Weights, int C, int V>
 inline void part_sums(const PanelPart* const* p, const ActBlock* x, int64_t stride, I16* sums) {
   KVASIR_UNROLL
   for (int i = 0; i < V * C; ++i) {
     const ActBlock& block = x[i % C * stride];
-    sums[i] = set1_i(-kOver<Rows> * (Rows::kHalves ? block.first : block.sum));
+    sums[i] = set1_i(-kOver<Weights> * (Weights::kHalves ? block.first : block.sum));
   }
-  add_groups<Rows, C, V>(p, x, stride, 0, sums);
-  if constexpr (Rows::kHalves) {
+  add_groups<Weights, C, V>(p, x, stride, 0, sums);
+  if constexpr (Weights::kHalves) {
     I16 second[V * C];
     KVASIR_UNROLL
     for (int i = 0; i < V * C; ++i)
-      second[i] = set1_i(-kOver<Rows> * (x[i % C * stride].sum - x[i % C * stride].first));
-    add_groups<Rows, C, V>(p, x, stride, 4, second);
+      second[i] = set1_i(-kOver<Weights> * (x[i % C * stride].sum - x[i % C * stride].first));
+    add_groups<Weights, C, V>(p, x, stride, 4, second);
     KVASIR_UNROLL
     for (int i = 0; i < V * C; ++i) sums[i] = sums[i] * load_i(p[i / C]->first) + second[i] * load_i(p[i / C]->second);
   }
 }
 
 // Computes C tokens by V panels of 16 rows.
-template <class Rows, int C, int V>
+template <class Weights, int C, int V>
 inline void integer_tokens(const MatmulArgs& a, const PanelPart* panel, int64_t row, int n, int token) {
   const int64_t acts = a.cols / kActElems;
   const ActBlock* x = a.act + token * acts;
@@ -155,10 +156,10 @@ inline void integer_tokens(const MatmulArgs& a, const PanelPart* panel, int64_t 
     KVASIR_UNROLL
     for (int v = 0; v < V; ++v) p[v] = panel + v * acts + i;
     I16 sums[V * C];
-    part_sums<Rows, C, V>(p, x, acts, sums);
+    part_sums<Weights, C, V>(p, x, acts, sums);
     KVASIR_UNROLL
     for (int j = 0; j < V * C; ++j)
-      acc[j] = next<Rows>(acc[j], sums[j], p[j / C]->scale, p[j / C]->offset, x[j % C * acts]);
+      acc[j] = next<Weights>(acc[j], sums[j], p[j / C]->scale, p[j / C]->offset, x[j % C * acts]);
   }
   KVASIR_UNROLL
   for (int j = 0; j < V * C; ++j) {
@@ -167,41 +168,41 @@ inline void integer_tokens(const MatmulArgs& a, const PanelPart* panel, int64_t 
   }
 }
 
-template <class Rows, int C, int V>
+template <class Weights, int C, int V>
 inline void all_tokens(const MatmulArgs& a, const PanelPart* panel, int64_t row, int n) {
   int t = 0;
-  for (; t + C <= a.tokens; t += C) integer_tokens<Rows, C, V>(a, panel, row, n, t);
+  for (; t + C <= a.tokens; t += C) integer_tokens<Weights, C, V>(a, panel, row, n, t);
   if constexpr (C > 4)
-    for (; t + 4 <= a.tokens; t += 4) integer_tokens<Rows, 4, V>(a, panel, row, n, t);
+    for (; t + 4 <= a.tokens; t += 4) integer_tokens<Weights, 4, V>(a, panel, row, n, t);
   if constexpr (C > 2)
-    for (; t + 2 <= a.tokens; t += 2) integer_tokens<Rows, 2, V>(a, panel, row, n, t);
-  for (; t < a.tokens; ++t) integer_tokens<Rows, 1, V>(a, panel, row, n, t);
+    for (; t + 2 <= a.tokens; t += 2) integer_tokens<Weights, 2, V>(a, panel, row, n, t);
+  for (; t < a.tokens; ++t) integer_tokens<Weights, 1, V>(a, panel, row, n, t);
 }
 
-template <class Rows>
+template <class Weights>
 void integer_many(const MatmulArgs& a) {
   static_assert(sizeof(PanelPart) * 2 <= sizeof(float) * kPanelRows / 2 * kActElems, "blocks_of copies rows behind");
-  constexpr int V = Rows::kHalves ? 1 : kIntegerVectors;  // two sums each need the registers
+  constexpr int V = Weights::kHalves ? 1 : kIntegerVectors;  // two sums each need the registers
   constexpr int C = V == 1 ? kIntegerTokens : kIntegerTokensWide;
   auto* panel = reinterpret_cast<PanelPart*>(a.panel);
   for (int64_t row = a.row_begin; row < a.row_end; row += 16 * V) {
     const int n = static_cast<int>(a.row_end - row < 16 * V ? a.row_end - row : 16 * V);
     const size_t next = row + 32 * V <= a.row_end ? static_cast<size_t>(16 * V) * a.row_bytes : 0;
     for (int first = 0; first < n; first += 16)
-      fill_panel<Rows>(a, row + first, next, panel + first / 16 * (a.cols / kActElems));
+      fill_panel<Weights>(a, row + first, next, panel + first / 16 * (a.cols / kActElems));
     if (n > 16)
-      all_tokens<Rows, C, V>(a, panel, row, n);
+      all_tokens<Weights, C, V>(a, panel, row, n);
     else
-      all_tokens<Rows, kIntegerTokens, 1>(a, panel, row, n);
+      all_tokens<Weights, kIntegerTokens, 1>(a, panel, row, n);
   }
 }
 
-template <class Form, class Rows>
+template <class Form, class Weights>
 void integer_rows(const MatmulArgs& a) {
   if (a.arranged != nullptr)
     integer_few<Form>(a);
   else
-    integer_many<Rows>(a);
+    integer_many<Weights>(a);
 }
 
 void matmul_integer(const MatmulArgs& a) {

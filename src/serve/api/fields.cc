@@ -306,7 +306,7 @@ void add_ends(std::vector<Field>* all) {
                   into([](Call* c, bool v) { c->request.options.ignore_eos = v; })});
   all->push_back({"include_stop_str_in_output", kAnswers, "boolean", "false",
                   "the text includes the stop that ended it",
-                  into([](Call* c, bool v) { c->request.options.keep_stop = v; })});
+                  into([](Call* c, bool v) { c->request.options.include_stop = v; })});
 }
 
 void add_answers(std::vector<Field>* all) {

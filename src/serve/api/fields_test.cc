@@ -184,12 +184,12 @@ Result<ChatText> by_template(std::string_view jinja, const std::string& fields) 
   ChatFormat format;
   format.chat_template = *ChatTemplate::parse(jinja);
   std::vector<std::string> stops;
-  auto text = render_talk(*call, format, &stops);
+  auto text = render_conversation(*call, format, &stops);
   EXPECT_THAT(stops, ElementsAre());
   return text;
 }
 
-TEST(ServeTemplate, ATalkAndWhatTheTemplateIsTold) {
+TEST(ServeTemplate, AConversationAndWhatTheTemplateIsTold) {
   constexpr const char* kTurns =
       "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}"
       "{% if add_generation_prompt %}<assistant>{% endif %}";
@@ -208,7 +208,7 @@ TEST(ServeTemplate, PlainTurnsTakeNoVariables) {
   const auto where = [](const std::string& fields) {
     const auto call = read(kChat, R"({"messages": [{"role": "user", "content": "hi"}], )" + fields + "}");
     std::vector<std::string> stops;
-    const auto text = render_talk(*call, {.chat_template = {}, .is_plain = true, .why_none = {}}, &stops);
+    const auto text = render_conversation(*call, {.chat_template = {}, .is_plain = true, .why_none = {}}, &stops);
     return text ? "none" : text.error().where;
   };
   EXPECT_EQ(where(R"("n": 1)"), "none");

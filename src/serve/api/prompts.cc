@@ -105,7 +105,7 @@ void note_unread(Call* call, const ChatFormat& format) {
 
 }  // namespace
 
-Result<ChatText> render_talk(const Call& call, const ChatFormat& format, std::vector<std::string>* stops) {
+Result<ChatText> render_conversation(const Call& call, const ChatFormat& format, std::vector<std::string>* stops) {
   if (format.is_none()) return fail(Error::unsupported, format.why_none, "messages");
   KVASIR_CHECK(check_tools(call, format));
   if (format.chat_template == nullptr) {
@@ -115,12 +115,12 @@ Result<ChatText> render_talk(const Call& call, const ChatFormat& format, std::ve
     KVASIR_TRY(std::string text, render_plain(call.messages, call.add_turn, call.goes_on, stops));
     return ChatText{.text = std::move(text)};
   }
-  Json talk = call.template_values.is_null() ? Json::object() : call.template_values;
-  talk["messages"] = call.messages;
-  if (!call.tools.empty()) talk["tools"] = call.tools;
-  talk["add_generation_prompt"] = call.add_turn && !call.goes_on;
-  if (call.goes_on) talk["continue_final_message"] = true;
-  auto text = format.chat_template->render(to_text(talk), format.options);
+  Json conversation = call.template_values.is_null() ? Json::object() : call.template_values;
+  conversation["messages"] = call.messages;
+  if (!call.tools.empty()) conversation["tools"] = call.tools;
+  conversation["add_generation_prompt"] = call.add_turn && !call.goes_on;
+  if (call.goes_on) conversation["continue_final_message"] = true;
+  auto text = format.chat_template->render(to_text(conversation), format.options);
   if (text) return text;
   Error error = std::move(text).error();
   if (error.where != "raise_exception" && error.where != "continue_final_message")
@@ -129,7 +129,7 @@ Result<ChatText> render_talk(const Call& call, const ChatFormat& format, std::ve
   return tl::unexpected(std::move(error));
 }
 
-Result<std::vector<int>> talk_ids(const ChatText& text, const ChatFormat& format, const Tokenizer& tokenizer) {
+Result<std::vector<int>> conversation_ids(const ChatText& text, const ChatFormat& format, const Tokenizer& tokenizer) {
   if (format.chat_template == nullptr) return tokenizer.encode(text.text);
   return tokenizer.encode(text.text, text.data, false);
 }
@@ -147,8 +147,8 @@ Result<std::vector<std::vector<int>>> prompt_ids(Call* call, const Model& model,
   std::vector<std::vector<int>> all;
   if (call->kind == kChat) {
     KVASIR_CHECK(need_tokenizer());
-    KVASIR_TRY(ChatText text, render_talk(*call, format, &call->request.options.stop));
-    KVASIR_TRY(all.emplace_back(), talk_ids(text, format, *tokenizer));
+    KVASIR_TRY(ChatText text, render_conversation(*call, format, &call->request.options.stop));
+    KVASIR_TRY(all.emplace_back(), conversation_ids(text, format, *tokenizer));
     note_unread(call, format);
     if (format.chat_template != nullptr)
       call->make_parser = [chat_template = format.chat_template, options = answer_options(*call),

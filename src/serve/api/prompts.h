@@ -28,12 +28,12 @@ struct ChatFormat {
 };
 
 /// Renders a call's messages. Errors: those of render_plain(); those of the template, with where = "messages".
-Result<ChatText> render_talk(const Call& call, const ChatFormat& format, std::vector<std::string>* stops);
+Result<ChatText> render_conversation(const Call& call, const ChatFormat& format, std::vector<std::string>* stops);
 /// Tokenizes a rendered conversation. If a template rendered it, adds no BOS token, since the template writes it.
-Result<std::vector<int>> talk_ids(const ChatText& text, const ChatFormat& format, const Tokenizer& tokenizer);
+Result<std::vector<int>> conversation_ids(const ChatText& text, const ChatFormat& format, const Tokenizer& tokenizer);
 
-/// Returns the ids of every prompt of the call, and adds the format's stops to the call. Errors: those of render_talk()
-/// and of the tokenizer; a prompt without tokens.
+/// Returns the ids of every prompt of the call, and adds the format's stops to the call. Errors: those of
+/// render_conversation() and of the tokenizer; a prompt without tokens.
 Result<std::vector<std::vector<int>>> prompt_ids(Call* call, const Model& model, const ChatFormat& format);
 
 }  // namespace kvasir::serve

@@ -18,7 +18,7 @@ Json of_responses(const char* body) {
   return out ? out->body : Json(out.error().where + ": " + out.error().what);
 }
 
-TEST(ServeMessages, AnAgentsTalk) {
+TEST(ServeMessages, AnAgentsConversation) {
   const Json body = of_messages(R"({"model": "m", "max_tokens": 9, "temperature": 0.5, "top_k": 3, "seed": 7,
     "system": [{"type": "text", "text": "x-anthropic-billing-header: 1"}, {"type": "text", "text": "Be kind."}],
     "messages": [

@@ -1,8 +1,8 @@
 """Conversations as inputs of chat templates, the same for the same seed: most well formed, some malformed.
 
-usage: jinja_talks.py [--seed N] [--count N]                      one JSON object a line
+usage: jinja_conversations.py [--seed N] [--count N]                      one JSON object a line
 
-As a module: talks(seed, count) yields dictionaries that JSON can hold: messages, tools, bos_token and the other names
+As a module: conversations(seed, count) yields dictionaries that JSON can hold: messages, tools, bos_token and the names
 that templates read. Half of the conversations suit every template; the others contain what templates forget: content
 that is null or a list, odd roles and orders, ids of every length, arguments as text, texts that look like special
 tokens.
@@ -35,7 +35,7 @@ EOS = ['</s>', '<|eot_id|>', '<|im_end|>', '', '<eos>', '<|endoftext|>']
 TYPES = ['string', 'number', 'integer', 'boolean', 'array', 'object', 'null', ['string', 'null'], ['integer', 'number']]
 
 
-class Talk:
+class Conversation:
     """One conversation; `wild` is the chance that a part is unlike what templates expect."""
 
     def __init__(self, rng, wild):
@@ -264,11 +264,11 @@ class Talk:
         return made
 
 
-def talks(seed, count):
+def conversations(seed, count):
     """Yields `count` contexts; half have nothing unusual in them."""
     for number in range(count):
         rng = random.Random(f'{seed} {number}')
-        yield Talk(rng, rng.choice([0.0, 0.0, 0.15, 0.5])).context()
+        yield Conversation(rng, rng.choice([0.0, 0.0, 0.15, 0.5])).context()
 
 
 def main():
@@ -276,7 +276,7 @@ def main():
     parser.add_argument('--seed', type=int, default=1)
     parser.add_argument('--count', type=int, default=10)
     args = parser.parse_args()
-    for context in talks(args.seed, args.count):
+    for context in conversations(args.seed, args.count):
         print(json.dumps(context))
     return 0
 

@@ -1,5 +1,5 @@
-// A talk: the turns of a conversation and their token ids. Rendering is in talk_format.h, saved files in talk_file.h,
-// reading lines and commands in cmd_chat.cc.
+// A conversation: its turns and their token ids. Rendering is in conversation_format.h, saved files in
+// conversation_file.h, reading lines and commands in cmd_chat.cc.
 #pragma once
 
 #include <functional>
@@ -8,28 +8,29 @@
 
 #include <kvasir/generate.h>
 
-#include "cli/talk_format.h"
+#include "cli/conversation_format.h"
 
 namespace kvasir::cli {
 
 /// Behaviour at a turn for which the context has no room.
-enum class OnFullTalk { stop, recompute, slide };
+enum class OnFullContext { stop, recompute, slide };
 
-struct TalkOptions {
+struct ConversationOptions {
   std::string system;
-  OnFullTalk on_full = OnFullTalk::stop;
+  OnFullContext on_full = OnFullContext::stop;
   GenerateOptions generate;  ///< whole_text and on_full are set here
   int piece = 256;           ///< prompt tokens between two calls of `interrupted`
   std::function<bool()> interrupted = [] { return false; };
 };
 
-/// The text of a talk up to some place, and its ids. If the context was full, the ids of its beginning are missing.
+/// The text of a conversation up to some place, and its ids. If the context was full, the ids of its beginning are
+/// missing.
 struct Held {
   std::string text;
   std::vector<int> ids;
 };
 
-/// A question, its answer, and the talk up to the end of both.
+/// A question, its answer, and the conversation up to the end of both.
 struct Turn {
   std::string user, answer;
   Held held;
@@ -39,27 +40,27 @@ struct Turn {
 /// Statistics of an answer.
 struct Answer {
   int prompt_tokens = 0, reused = 0, differs = -1;
-  int dropped = 0;  ///< tokens at the start of the talk that were dropped to make room
+  int dropped = 0;  ///< tokens at the start of the conversation that were dropped to make room
   double ttft_ms = 0, decode_tok_s = 0;
   bool full = false;  ///< the answer ended because the context is full
   std::string receipt;
 };
 
 /// Sums over all answers so far, including replaced ones.
-struct TalkTotals {
+struct ConversationTotals {
   int64_t prompt_tokens = 0, reused = 0;
 };
 
 /// Ids of earlier turns are kept: if the text of the prompt begins with the held text of an earlier turn, it begins
-/// with that turn's ids, and only the rest is encoded. So nothing held is computed again, and a talk that was edited,
-/// or saved and loaded, continues with the same bits as one that was not. If a template now writes an earlier turn
-/// differently, the talk is encoded again from there.
-class Talk {
+/// with that turn's ids, and only the rest is encoded. So nothing held is computed again, and a conversation that was
+/// edited, or saved and loaded, continues with the same bits as one that was not. If a template now writes an earlier
+/// turn differently, the conversation is encoded again from there.
+class Conversation {
  public:
-  Talk(Engine& engine, Session session, TalkFormat format, TalkOptions options);
+  Conversation(Engine& engine, Session session, ConversationFormat format, ConversationOptions options);
 
-  /// Adds a turn and its answer. On error the talk is unchanged; this holds for edit() and regenerate() too. Errors: no
-  /// room in the context, Ctrl-C before the answer began, a refusal of the template.
+  /// Adds a turn and its answer. On error the conversation is unchanged; this holds for edit() and regenerate() too.
+  /// Errors: no room in the context, Ctrl-C before the answer began, a refusal of the template.
   Result<Answer> ask(const std::string& text);
   /// Asks `text` in place of the last turn. Requires: there is one.
   Result<Answer> edit(const std::string& text);
@@ -71,18 +72,19 @@ class Talk {
   /// Removes all turns.
   void clear();
 
-  /// Writes a snapshot of the cache to `path` and the talk to a file beside it. Errors: those of both files, and of
-  /// computing the last token.
+  /// Writes a snapshot of the cache to `path` and the conversation to a file beside it. Errors: those of both files,
+  /// and of computing the last token.
   Result<void> save(const std::string& path);
-  /// Replaces the talk by a saved one; on error it is unchanged. Errors: those of both files; files of different talks.
+  /// Replaces the conversation by a saved one; on error it is unchanged. Errors: those of both files; files of
+  /// different conversations.
   Result<void> load(const std::string& path);
 
   /// The whole conversation as text for a reader.
   std::string text() const;
   const std::vector<Turn>& turns() const { return turns_; }
-  const TalkTotals& totals() const { return totals_; }
+  const ConversationTotals& totals() const { return totals_; }
   const Session& session() const { return session_; }
-  bool endless() const { return o_.on_full == OnFullTalk::slide; }
+  bool endless() const { return o_.on_full == OnFullContext::slide; }
 
  private:
   /// A question, and the number of turns before it.
@@ -104,10 +106,10 @@ class Talk {
 
   Engine& engine_;
   Session session_;
-  TalkFormat format_;
-  TalkOptions o_;
+  ConversationFormat format_;
+  ConversationOptions o_;
   std::vector<Turn> turns_;
-  TalkTotals totals_;
+  ConversationTotals totals_;
 };
 
 }  // namespace kvasir::cli

@@ -1,12 +1,12 @@
 // Turns of a conversation as token ids.
-#include "cli/talk.h"
+#include "cli/conversation.h"
 
 #include <algorithm>
 
 #include <fmt/format.h>
 
 #include "base/clock.h"
-#include "cli/talk_file.h"
+#include "cli/conversation_file.h"
 
 namespace kvasir::cli {
 namespace {
@@ -49,20 +49,20 @@ std::vector<Message> messages_of(const std::string& system, std::span<const Turn
 
 }  // namespace
 
-Talk::Talk(Engine& engine, Session session, TalkFormat format, TalkOptions options)
+Conversation::Conversation(Engine& engine, Session session, ConversationFormat format, ConversationOptions options)
     : engine_(engine), session_(std::move(session)), format_(std::move(format)), o_(std::move(options)) {
   o_.generate.whole_text = true;
-  o_.generate.on_full = o_.on_full == OnFullTalk::recompute ? OnFull::recompute : OnFull::stop;
+  o_.generate.on_full = o_.on_full == OnFullContext::recompute ? OnFull::recompute : OnFull::stop;
   for (std::string& stop : format_.stops()) o_.generate.stop.push_back(std::move(stop));
 }
 
-void Talk::clear() {
+void Conversation::clear() {
   session_.clear();
   turns_.clear();
   totals_ = {};
 }
 
-std::string Talk::text() const {
+std::string Conversation::text() const {
   if (format_.is_plain()) return turns_.empty() ? o_.system : turns_.back().held.text;
   std::string text;
   for (const Turn& turn : turns_) text += fmt::format("{}> {}\n{}", text.empty() ? "" : "\n", turn.user, turn.answer);
@@ -70,7 +70,7 @@ std::string Talk::text() const {
 }
 
 // With plain turns the system text is encoded by itself, so that its ids do not depend on the first turn.
-Result<Held> Talk::beginning() const {
+Result<Held> Conversation::beginning() const {
   Held held;
   if (!format_.is_plain() || o_.system.empty()) return held;
   KVASIR_TRY(held.ids, tokenizer().encode(o_.system));
@@ -79,18 +79,18 @@ Result<Held> Talk::beginning() const {
 }
 
 // The longest held prefix of `text` among the first `turns` turns.
-Result<Held> Talk::held_of(std::string_view text, size_t turns) const {
+Result<Held> Conversation::held_of(std::string_view text, size_t turns) const {
   for (size_t i = turns; i-- > 0;)
     if (text.starts_with(turns_[i].held.text)) return turns_[i].held;
   KVASIR_TRY(Held held, beginning());
   return text.starts_with(held.text) ? held : Held();
 }
 
-// Shortens a prompt that fills the context. `turn`: number of ids of the new turn, at the end. OnFullTalk::recompute
+// Shortens a prompt that fills the context. `turn`: number of ids of the new turn, at the end. OnFullContext::recompute
 // keeps the last half of the context, at least the whole turn.
-Result<void> Talk::make_room(std::vector<int>* ids, size_t turn, const Asked& asked, Answer* answer) const {
+Result<void> Conversation::make_room(std::vector<int>* ids, size_t turn, const Asked& asked, Answer* answer) const {
   const auto ctx = static_cast<size_t>(session_.ctx());
-  if (o_.on_full == OnFullTalk::recompute && turn < ctx) {
+  if (o_.on_full == OnFullContext::recompute && turn < ctx) {
     const size_t kept = std::max(ctx / 2, turn);
     answer->dropped = static_cast<int>(ids->size() - kept);
     ids->erase(ids->begin(), ids->end() - static_cast<std::ptrdiff_t>(kept));
@@ -108,7 +108,7 @@ Result<void> Talk::make_room(std::vector<int>* ids, size_t turn, const Asked& as
 }
 
 // The whole prompt of an answer: its text and ids.
-Result<Held> Talk::prompt(const Asked& asked, Answer* answer) const {
+Result<Held> Conversation::prompt(const Asked& asked, Answer* answer) const {
   const auto before = std::span(turns_).first(asked.before);
   KVASIR_TRY(const ChatText text, format_.prompt(messages_of(o_.system, before, asked.text)));
   KVASIR_TRY(Held held, held_of(text.text, asked.before));
@@ -129,19 +129,19 @@ Result<Held> Talk::prompt(const Asked& asked, Answer* answer) const {
   return held;
 }
 
-// With OnFullTalk::stop the last chosen token must fit the context too, since the next turn or /save feeds it.
-GenerateOptions Talk::options_for(size_t prompt_tokens, int tries) const {
+// With OnFullContext::stop the last chosen token must fit the context too, since the next turn or /save feeds it.
+GenerateOptions Conversation::options_for(size_t prompt_tokens, int tries) const {
   GenerateOptions options = o_.generate;
   options.sampling.seed += static_cast<uint64_t>(tries);
   const int room = session_.ctx() - static_cast<int>(prompt_tokens);
-  if (o_.on_full == OnFullTalk::stop && (options.max_tokens < 0 || options.max_tokens > room))
+  if (o_.on_full == OnFullContext::stop && (options.max_tokens < 0 || options.max_tokens > room))
     options.max_tokens = room;
   return options;
 }
 
 // Prefills in pieces, so that Ctrl-C takes effect between them. Not with a layout that recomputes, which would compute
 // the earlier pieces again each time. `replaces`: the answer would replace an earlier turn.
-Result<void> Talk::feed(std::span<const int> ids, bool replaces) {
+Result<void> Conversation::feed(std::span<const int> ids, bool replaces) {
   FeedOutput out;
   const auto piece = static_cast<size_t>(o_.piece);
   while (!session_.recomputes() && ids.size() - static_cast<size_t>(session_.pos()) > piece) {
@@ -153,19 +153,19 @@ Result<void> Talk::feed(std::span<const int> ids, bool replaces) {
   return fail(Error::bad_argument, "the turn is not part of the conversation", "interrupted", "/regen");
 }
 
-Result<Answer> Talk::ask(const std::string& text) {
+Result<Answer> Conversation::ask(const std::string& text) {
   return answer({.text = text, .before = turns_.size(), .tries = 0});
 }
 
-Result<Answer> Talk::edit(const std::string& text) {
+Result<Answer> Conversation::edit(const std::string& text) {
   return answer({.text = text, .before = turns_.size() - 1, .tries = 0});
 }
 
-Result<Answer> Talk::regenerate() {
+Result<Answer> Conversation::regenerate() {
   return answer({.text = turns_.back().user, .before = turns_.size() - 1, .tries = turns_.back().tries + 1});
 }
 
-Result<Answer> Talk::answer(const Asked& asked) {
+Result<Answer> Conversation::answer(const Asked& asked) {
   Answer answer;
   KVASIR_TRY(Held held, prompt(asked, &answer));
   const double start = now_seconds();
@@ -193,7 +193,7 @@ Result<Answer> Talk::answer(const Asked& asked) {
 
 // The ids of the conversation after an answer, without the end-of-text token or stop string. A token that crosses that
 // end is replaced by the tokens of its text before the end.
-Result<std::vector<int>> Talk::ids_after(const Generation& g) const {
+Result<std::vector<int>> Conversation::ids_after(const Generation& g) const {
   std::vector<int> ids(session_.tokens().begin(), session_.tokens().end());
   const auto& shared = engine_.model().tokenizer();
   const auto context = std::span<const int>(ids).first(ids.size() - std::min(ids.size(), g.tokens.size()));
@@ -211,7 +211,7 @@ Result<std::vector<int>> Talk::ids_after(const Generation& g) const {
   return ids;
 }
 
-Result<void> Talk::save(const std::string& path) {
+Result<void> Conversation::save(const std::string& path) {
   KVASIR_TRY(const Held begun, beginning());
   const std::vector<int>& ids = turns_.empty() ? begun.ids : turns_.back().held.ids;
   if (ids.empty()) {
@@ -222,15 +222,15 @@ Result<void> Talk::save(const std::string& path) {
     KVASIR_CHECK(engine_.prefill(session_, std::span(ids).subspan(static_cast<size_t>(session_.pos())), &out));
   }
   KVASIR_CHECK(session_.save(path));
-  return write_talk(talk_path(path), {.system = o_.system, .turns = turns_});
+  return write_conversation(conversation_path(path), {.system = o_.system, .turns = turns_});
 }
 
-Result<void> Talk::load(const std::string& path) {
-  KVASIR_TRY(SavedTalk saved, read_talk(talk_path(path), engine_.model().info().vocab));
+Result<void> Conversation::load(const std::string& path) {
+  KVASIR_TRY(SavedConversation saved, read_conversation(conversation_path(path), engine_.model().info().vocab));
   KVASIR_CHECK(session_.load(path));
   if (!saved.turns.empty() && !std::ranges::equal(session_.tokens(), saved.turns.back().held.ids)) {
     session_.clear();  // the next answer computes it again
-    return fail(Error::damaged, fmt::format("{} is of another conversation", talk_path(path)), path,
+    return fail(Error::damaged, fmt::format("{} is of another conversation", conversation_path(path)), path,
                 "two files that one /save wrote");
   }
   o_.system = std::move(saved.system);

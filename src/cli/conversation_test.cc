@@ -1,6 +1,6 @@
-// Talks with a shipped model: what is kept, truncated and encoded again. The ids of a talk do not depend on how it came
-// about.
-#include "cli/talk.h"
+// Conversations with a shipped model: what is kept, truncated and encoded again. The ids of a conversation do not
+// depend on how it came about.
+#include "cli/conversation.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ constexpr const char* kForgetful =
     "{%- for m in messages -%}{{ m.role + ': ' + (m.content if m.role == 'user' else '...') + '<|endoftext|>' }}"
     "{%- endfor -%}{{ 'assistant:' }}";
 
-class TalkTest : public testing::TestWithParam<const char*> {
+class ConversationTest : public testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
     const auto model = Model::open(KVASIR_SOURCE_DIR "/models/tales");
@@ -33,16 +33,16 @@ class TalkTest : public testing::TestWithParam<const char*> {
   }
 
   // The format of the suite's template; "": plain turns.
-  TalkFormat format() const {
-    if (*GetParam() == '\0') return TalkFormat::plain("User: ", "Assistant:");
+  ConversationFormat format() const {
+    if (*GetParam() == '\0') return ConversationFormat::plain("User: ", "Assistant:");
     put(folder_ / "chat.jinja", GetParam());
-    auto made = TalkFormat::of_template(KVASIR_SOURCE_DIR "/models/tales", folder_ / "chat.jinja");
+    auto made = ConversationFormat::of_template(KVASIR_SOURCE_DIR "/models/tales", folder_ / "chat.jinja");
     EXPECT_TRUE(made) << made.error().message();
     return *made;
   }
 
-  Talk talk(int ctx = 0, OnFullTalk on_full = OnFullTalk::stop) const {
-    TalkOptions options;
+  Conversation conversation(int ctx = 0, OnFullContext on_full = OnFullContext::stop) const {
+    ConversationOptions options;
     options.on_full = on_full;
     options.generate.sampling.temperature = 0;
     options.generate.max_tokens = 6;
@@ -51,23 +51,23 @@ class TalkTest : public testing::TestWithParam<const char*> {
     session.ctx = ctx;
     auto opened = engine_->open_session(session);
     EXPECT_TRUE(opened);
-    return Talk(*engine_, std::move(*opened), format(), options);
+    return Conversation(*engine_, std::move(*opened), format(), options);
   }
 
   TempFolder folder_;
   std::shared_ptr<Engine> engine_;
 };
 
-INSTANTIATE_TEST_SUITE_P(Formats, TalkTest, testing::Values("", kTemplate, kForgetful));
+INSTANTIATE_TEST_SUITE_P(Formats, ConversationTest, testing::Values("", kTemplate, kForgetful));
 
 std::string receipt_of(const Result<Answer>& answer) { return answer ? answer->receipt : answer.error().message(); }
 
-TEST_P(TalkTest, CutBackItIsTheStraightTalk) {
-  Talk straight = talk(), cut = talk();
+TEST_P(ConversationTest, CutBackItIsTheStraightConversation) {
+  Conversation straight = conversation(), cut = conversation();
   std::vector<std::string> receipts;
   for (const char* text : {"Once upon a time", "The fox ran.", "And then?"})
     receipts.push_back(receipt_of(straight.ask(text)));
-  EXPECT_EQ(receipt_of(cut.ask("A dog")), receipt_of(talk().ask("A dog")));
+  EXPECT_EQ(receipt_of(cut.ask("A dog")), receipt_of(conversation().ask("A dog")));
   EXPECT_EQ(receipt_of(cut.edit("Once upon a time")), receipts[0]);
   ASSERT_TRUE(cut.ask("Why?"));
   ASSERT_TRUE(cut.ask("Why not?"));
@@ -79,15 +79,15 @@ TEST_P(TalkTest, CutBackItIsTheStraightTalk) {
   EXPECT_EQ(cut.turns().back().held.text, straight.turns().back().held.text);
 }
 
-TEST_P(TalkTest, SavedAndLoadedItIsTheStraightTalk) {
+TEST_P(ConversationTest, SavedAndLoadedItIsTheStraightConversation) {
   const std::string file = folder_ / "t.kv";
-  Talk straight = talk(), saved = talk(), loaded = talk();
+  Conversation straight = conversation(), saved = conversation(), loaded = conversation();
   for (const char* text : {"Once upon a time", "The fox ran."}) {
     ASSERT_TRUE(straight.ask(text));
     ASSERT_TRUE(saved.ask(text));
   }
   ASSERT_TRUE(saved.save(file));
-  ASSERT_TRUE(loaded.ask("Another talk"));
+  ASSERT_TRUE(loaded.ask("Another conversation"));
   const auto done = loaded.load(file);
   ASSERT_TRUE(done) << done.error().message();
   EXPECT_EQ(receipt_of(loaded.ask("And then?")), receipt_of(straight.ask("And then?")));
@@ -96,9 +96,9 @@ TEST_P(TalkTest, SavedAndLoadedItIsTheStraightTalk) {
   EXPECT_EQ(receipt_of(loaded.edit("A dog")), receipt_of(straight.edit("A dog")));
 }
 
-TEST_P(TalkTest, WhatCannotBeLoadedChangesNothing) {
+TEST_P(ConversationTest, WhatCannotBeLoadedChangesNothing) {
   const std::string file = folder_ / "t.kv", other = folder_ / "o.kv";
-  Talk one = talk(), two = talk(), straight = talk();
+  Conversation one = conversation(), two = conversation(), straight = conversation();
   ASSERT_TRUE(one.ask("Once upon a time"));
   ASSERT_TRUE(one.save(file));
   ASSERT_TRUE(two.ask("The fox ran."));
@@ -115,8 +115,8 @@ TEST_P(TalkTest, WhatCannotBeLoadedChangesNothing) {
   EXPECT_EQ(receipt_of(two.ask("And then?")), receipt_of(straight.ask("And then?")));
 }
 
-TEST_P(TalkTest, ATurnThatDoesNotFitIsNotSaid) {
-  Talk full = talk(96), straight = talk(96);
+TEST_P(ConversationTest, ATurnThatDoesNotFitIsNotSaid) {
+  Conversation full = conversation(96), straight = conversation(96);
   ASSERT_TRUE(full.ask("Once"));
   ASSERT_TRUE(straight.ask("Once"));
   std::string line;
@@ -129,8 +129,8 @@ TEST_P(TalkTest, ATurnThatDoesNotFitIsNotSaid) {
   EXPECT_EQ(receipt_of(full.ask("More")), receipt_of(straight.ask("More")));
 }
 
-TEST_P(TalkTest, RecomputedItGoesOnAndIsCutBackTheSame) {
-  Talk straight = talk(96, OnFullTalk::recompute), cut = talk(96, OnFullTalk::recompute);
+TEST_P(ConversationTest, RecomputedItGoesOnAndIsCutBackTheSame) {
+  Conversation straight = conversation(96, OnFullContext::recompute), cut = conversation(96, OnFullContext::recompute);
   int dropped = 0;
   for (int i = 0; i < 8; ++i) {
     const std::string text = "The fox ran " + std::to_string(i);
@@ -143,8 +143,8 @@ TEST_P(TalkTest, RecomputedItGoesOnAndIsCutBackTheSame) {
   EXPECT_GT(dropped, 0);
 }
 
-TEST_P(TalkTest, OnlyWhatIsNewIsComputed) {
-  Talk one = talk();
+TEST_P(ConversationTest, OnlyWhatIsNewIsComputed) {
+  Conversation one = conversation();
   const auto first = one.ask("Once upon a time");
   const auto second = one.ask("And then?");
   ASSERT_TRUE(first && second);
@@ -159,18 +159,18 @@ TEST_P(TalkTest, OnlyWhatIsNewIsComputed) {
   EXPECT_EQ(one.totals().reused, second->reused);
 }
 
-TEST_P(TalkTest, ASystemMessageIsPartOfWhatFollows) {
-  Talk late = talk(), early = talk();
+TEST_P(ConversationTest, ASystemMessageIsPartOfWhatFollows) {
+  Conversation late = conversation(), early = conversation();
   late.set_system("You are brief.");
   early.set_system("You are brief.");
   EXPECT_EQ(receipt_of(late.ask("Once")), receipt_of(early.ask("Once")));
   late.set_system("");
-  EXPECT_EQ(receipt_of(late.edit("Once")), receipt_of(talk().ask("Once")));
+  EXPECT_EQ(receipt_of(late.edit("Once")), receipt_of(conversation().ask("Once")));
 }
 
-TEST_P(TalkTest, AControlTokenThatSomebodyWritesStaysText) {
+TEST_P(ConversationTest, AControlTokenThatSomebodyWritesStaysText) {
   if (*GetParam() == '\0') GTEST_SKIP() << "plain turns look for them";
-  Talk one = talk();
+  Conversation one = conversation();
   ASSERT_TRUE(one.ask("Once"));
   const auto before = one.ask("a");
   const auto spelled = one.edit("<|endoftext|>");

@@ -1,4 +1,5 @@
-// How a talk is rendered for the model: by its chat template, or as plain turns. The turns and their ids are in talk.h.
+// How a conversation is rendered for the model: by its chat template, or as plain turns. The turns and their ids are in
+// conversation.h.
 #pragma once
 
 #include <memory>
@@ -16,12 +17,13 @@ struct Message {
 };
 
 /// Immutable.
-class TalkFormat {
+class ConversationFormat {
  public:
   /// Plain turns. `user` and `assistant`: how the line of a turn and that of an answer begin.
-  static TalkFormat plain(std::string user, std::string assistant);
+  static ConversationFormat plain(std::string user, std::string assistant);
   /// The model's chat template, or the Jinja of `file` if it is not empty. Errors: those of ChatTemplate::of_model().
-  static Result<TalkFormat> of_template(const std::string& model, const std::string& file, ChatOptions options = {});
+  static Result<ConversationFormat> of_template(const std::string& model, const std::string& file,
+                                                ChatOptions options = {});
 
   bool is_plain() const { return template_ == nullptr; }
   /// The prompt for the next answer. Requires: the last message is a user's. Errors: a refusal of the template.

@@ -1,5 +1,5 @@
 // Renders messages to text, and encodes text to ids.
-#include "cli/talk_format.h"
+#include "cli/conversation_format.h"
 
 #include <algorithm>
 
@@ -18,21 +18,22 @@ std::vector<TextSpan> data_from(const ChatText& text, size_t from) {
 
 }  // namespace
 
-TalkFormat TalkFormat::plain(std::string user, std::string assistant) {
-  TalkFormat format;
+ConversationFormat ConversationFormat::plain(std::string user, std::string assistant) {
+  ConversationFormat format;
   format.user_ = std::move(user);
   format.assistant_ = std::move(assistant);
   return format;
 }
 
-Result<TalkFormat> TalkFormat::of_template(const std::string& model, const std::string& file, ChatOptions options) {
-  TalkFormat format;
+Result<ConversationFormat> ConversationFormat::of_template(const std::string& model, const std::string& file,
+                                                           ChatOptions options) {
+  ConversationFormat format;
   format.options_ = options;
   KVASIR_TRY(format.template_, ChatTemplate::of_model(model, file));
   return format;
 }
 
-Result<ChatText> TalkFormat::prompt(std::span<const Message> messages) const {
+Result<ChatText> ConversationFormat::prompt(std::span<const Message> messages) const {
   if (is_plain()) {
     ChatText text{.text = {}, .data = {}};
     for (const Message& message : messages) {
@@ -45,8 +46,8 @@ Result<ChatText> TalkFormat::prompt(std::span<const Message> messages) const {
   }
   Json list = Json::array();
   for (const Message& message : messages) list.push_back({{"role", message.role}, {"content", message.content}});
-  const Json talk{{"messages", list}, {"add_generation_prompt", true}};
-  auto text = template_->render(talk.text(), options_);
+  const Json conversation{{"messages", list}, {"add_generation_prompt", true}};
+  auto text = template_->render(conversation.text(), options_);
   if (text) return text;
   Error error = std::move(text).error();
   // A refusal by the template has the template's own words, so only its place is named.
@@ -55,15 +56,15 @@ Result<ChatText> TalkFormat::prompt(std::span<const Message> messages) const {
 }
 
 // With a template, BOS is not added: the template itself writes it if the model wants one.
-Result<std::vector<int>> TalkFormat::encode(const Tokenizer& tokenizer, std::span<const int> before,
-                                            const ChatText& text, size_t from) const {
+Result<std::vector<int>> ConversationFormat::encode(const Tokenizer& tokenizer, std::span<const int> before,
+                                                    const ChatText& text, size_t from) const {
   const std::string_view rest = std::string_view(text.text).substr(from);
   const std::vector<TextSpan> data = data_from(text, from);
   if (before.empty() && !is_plain()) return tokenizer.encode(rest, data, false);
   return encode_after(tokenizer, before, rest, data);
 }
 
-std::vector<std::string> TalkFormat::stops() const {
+std::vector<std::string> ConversationFormat::stops() const {
   if (!is_plain() || user_.empty()) return {};
   return {"\n" + user_};
 }

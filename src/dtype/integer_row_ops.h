@@ -54,7 +54,7 @@ inline int steps(float x, float d, int low, int high) {
 /// Rows of a type whose stored block has kElems elements in kBytes bytes. kRead(block, part) returns elements 32 part
 /// .. 32 part + 31; kOffsets: the type has offsets.
 template <int kElems, int kBytes, bool kOffsets, IntegerBlock (*kRead)(const std::byte* block, int part)>
-struct IntegerRows {
+struct IntegerRowOps {
   static IntegerBlock at(const std::byte* row, int64_t i) {
     return kRead(row + i / kElems * kBytes, static_cast<int>(i % kElems) / kActElems);
   }

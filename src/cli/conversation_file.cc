@@ -1,5 +1,6 @@
-// Talks as JSON. A turn stores only what it adds to the turn before, so that the size of a file is linear in its talk.
-#include "cli/talk_file.h"
+// Conversations as JSON. A turn stores only what it adds to the turn before, so that the size of a file is linear in
+// its conversation.
+#include "cli/conversation_file.h"
 
 #include <algorithm>
 
@@ -34,7 +35,7 @@ Json turn_json(const Turn& turn, const Held& before, const Held& held) {
           {"ids", std::vector<int>(held.ids.begin() + known, held.ids.end())}};
 }
 
-tl::unexpected<Error> no_talk(const std::string& path, const std::string& what) {
+tl::unexpected<Error> no_conversation(const std::string& path, const std::string& what) {
   return fail(Error::damaged, what, path, "the file that /save wrote beside its snapshot");
 }
 
@@ -52,13 +53,13 @@ Result<Turn> turn_of(const Json& json, const Held& before, int vocab, const std:
   const Json* text = member(json, "text", &Json::is_string);
   const Json* ids = member(json, "ids", &Json::is_array);
   for (const Json* part : {user, answer, tries, goes_on, text, ids})
-    if (part == nullptr) return no_talk(path, fmt::format("turn {} is not as /save writes it", index));
+    if (part == nullptr) return no_conversation(path, fmt::format("turn {} is not as /save writes it", index));
   Turn turn{.user = *user, .answer = *answer, .held = {}, .tries = *tries};
   if (goes_on->get<bool>()) turn.held = before;
   turn.held.text += text->get<std::string>();
   for (const Json& id : *ids) {
     if (!id.is_number_unsigned() || id.get<uint64_t>() >= static_cast<uint64_t>(vocab))
-      return no_talk(path, fmt::format("turn {} has an id that the model does not know", index));
+      return no_conversation(path, fmt::format("turn {} has an id that the model does not know", index));
     turn.held.ids.push_back(id);
   }
   return turn;
@@ -66,40 +67,40 @@ Result<Turn> turn_of(const Json& json, const Held& before, int vocab, const std:
 
 }  // namespace
 
-std::string talk_path(const std::string& snapshot) { return snapshot + ".json"; }
+std::string conversation_path(const std::string& snapshot) { return snapshot + ".json"; }
 
-Result<void> write_talk(const std::string& path, const SavedTalk& talk) {
+Result<void> write_conversation(const std::string& path, const SavedConversation& conversation) {
   Json turns = Json::array();
   Held before;
-  for (const Turn& turn : talk.turns) {
+  for (const Turn& turn : conversation.turns) {
     Held held{.text = as_utf8(turn.held.text), .ids = turn.held.ids};
     turns.push_back(turn_json(turn, before, held));
     before = std::move(held);
   }
   const std::string text =
-      serve::to_text({{"kvasir_talk", kVersion}, {"system", talk.system}, {"turns", turns}}) + "\n";
+      serve::to_text({{"kvasir_conversation", kVersion}, {"system", conversation.system}, {"turns", turns}}) + "\n";
   return write_file_atomically(path, std::as_bytes(std::span(text)));
 }
 
-Result<SavedTalk> read_talk(const std::string& path, int vocab) {
+Result<SavedConversation> read_conversation(const std::string& path, int vocab) {
   KVASIR_TRY(const std::string text, kvasir::read_text_file(path, kMostBytes));
   const auto json = serve::parse_json(text, {.values = kMostBytes, .containers = kMostBytes, .searched = kMostBytes});
-  if (!json) return no_talk(path, "this is not JSON");
-  const Json* version = member(*json, "kvasir_talk", &Json::is_number_unsigned);
+  if (!json) return no_conversation(path, "this is not JSON");
+  const Json* version = member(*json, "kvasir_conversation", &Json::is_number_unsigned);
   const Json* system = member(*json, "system", &Json::is_string);
   const Json* turns = member(*json, "turns", &Json::is_array);
   if (version == nullptr || system == nullptr || turns == nullptr)
-    return no_talk(path, "this is not a saved conversation");
+    return no_conversation(path, "this is not a saved conversation");
   if (*version != kVersion)
     return fail(Error::unsupported, fmt::format("version {} of saved conversations is unknown", version->dump()), path,
                 "the version of Kvasir that wrote it");
-  SavedTalk talk{.system = *system, .turns = {}};
+  SavedConversation conversation{.system = *system, .turns = {}};
   for (const Json& turn : *turns) {
-    const Held before = talk.turns.empty() ? Held() : talk.turns.back().held;
-    KVASIR_TRY(Turn read, turn_of(turn, before, vocab, path, talk.turns.size()));
-    talk.turns.push_back(std::move(read));
+    const Held before = conversation.turns.empty() ? Held() : conversation.turns.back().held;
+    KVASIR_TRY(Turn read, turn_of(turn, before, vocab, path, conversation.turns.size()));
+    conversation.turns.push_back(std::move(read));
   }
-  return talk;
+  return conversation;
 }
 
 }  // namespace kvasir::cli

@@ -17,7 +17,7 @@ constexpr uint32_t choose(Mask mask, uint32_t yes, uint32_t no) { return (yes & 
 
 /// kWiden is exact; kNarrow rounds and adds 1 to *saturated if the type cannot represent the value.
 template <float (*kWiden)(uint16_t), uint16_t (*kNarrow)(float, uint32_t* saturated)>
-struct TwoByteRows {
+struct TwoByteRowOps {
   static float at(const std::byte* row, int64_t i) {
     uint16_t h;
     std::memcpy(&h, row + static_cast<size_t>(i) * sizeof h, sizeof h);
