@@ -43,14 +43,15 @@ double half(const std::byte* block, int byte) {
   return sign * std::ldexp(1024 + mantissa, exponent - 25);
 }
 
-// value = unit * multiple * q + offset.
+// value = unit * multiple * q + offset * times.
 struct Element {
   double unit = 0;
   int multiple = 1;
   int q = 0;
   double offset = 0;
+  int times = 1;
 
-  double value() const { return unit * multiple * q + offset; }
+  double value() const { return unit * multiple * q + offset * times; }
 };
 
 struct Format {
@@ -58,9 +59,10 @@ struct Format {
   int elems, bytes;
   int least, most;         // of q
   bool offsets;            // whether the type has offsets
-  bool folded;             // the multiple belongs to the integer, not to the scale
+  bool folded;             // the multiples belong to the integers, not to the scale and the offset
   std::vector<int> halfs;  // byte offsets of its f16 numbers
   Element (*element)(const std::byte* block, int e);
+  std::vector<int> table = {};  // the values of q; empty: all from least to most
 
   const Codec& codec() const { return *find_codec(name); }
 };
@@ -105,12 +107,42 @@ Element q6_k(const std::byte* b, int e) {
   return {half(b, 208), scale < 128 ? scale : scale - 256, low + 16 * high - 32, 0};
 }
 
+// ggml: "16 blocks of 16 elements each", scales of 6 bits in 12 bytes: the low nibbles of the first 8 bytes, their high
+// nibbles, and four times two bits of each of the last 4 bytes.
+Element q3_k(const std::byte* b, int e) {
+  const int group = e / 16, low = bits(b, 96 + group % 8, group < 8 ? 0 : 4, 4),
+            high = bits(b, 104 + group % 4, 2 * (group / 4), 2);
+  const int q = bits(b, 32 + 32 * (e / 128) + e % 32, e % 128 / 32 * 2, 2) + 4 * bits(b, e % 32, e / 32, 1);
+  return {half(b, 108), low + 16 * high - 32, q - 4, 0};
+}
+Element q2_k(const std::byte* b, int e) {
+  const int q = bits(b, 16 + 32 * (e / 128) + e % 32, e % 128 / 32 * 2, 2);
+  return {half(b, 80), bits(b, e / 16, 0, 4), q, -half(b, 82), bits(b, e / 16, 4, 4)};
+}
+
+const std::vector<int> kIq4Numbers = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
+Element iq4_xs(const std::byte* b, int e) {
+  const int part = e / 32, low = bits(b, 4 + part / 2, part % 2 * 4, 4), high = bits(b, 2 + part / 4, part % 4 * 2, 2);
+  return {half(b, 0), low + 16 * high - 32, kIq4Numbers[static_cast<size_t>(nibble(b, 8 + 16 * part, e % 32))], 0};
+}
+Element iq4_nl(const std::byte* b, int e) {
+  return {half(b, 0), 1, kIq4Numbers[static_cast<size_t>(nibble(b, 2, e))], 0};
+}
+
 const std::vector<Format>& formats() {
   static const std::vector<Format> all = {
-      {"q8_0", 32, 34, -127, 127, false, false, {0}, q8_0}, {"q4_0", 32, 18, -8, 7, false, false, {0}, q4_0},
-      {"q4_1", 32, 20, 0, 15, true, false, {0, 2}, q4_1},   {"q5_0", 32, 22, -16, 15, false, false, {0}, q5_0},
-      {"q5_1", 32, 24, 0, 31, true, false, {0, 2}, q5_1},   {"q4_k", 256, 144, 0, 15, true, false, {0, 2}, q4_k},
-      {"q5_k", 256, 176, 0, 31, true, false, {0, 2}, q5_k}, {"q6_k", 256, 210, -32, 31, false, true, {208}, q6_k},
+      {"q8_0", 32, 34, -127, 127, false, false, {0}, q8_0},
+      {"q4_0", 32, 18, -8, 7, false, false, {0}, q4_0},
+      {"q4_1", 32, 20, 0, 15, true, false, {0, 2}, q4_1},
+      {"q5_0", 32, 22, -16, 15, false, false, {0}, q5_0},
+      {"q5_1", 32, 24, 0, 31, true, false, {0, 2}, q5_1},
+      {"q4_k", 256, 144, 0, 15, true, false, {0, 2}, q4_k},
+      {"q5_k", 256, 176, 0, 31, true, false, {0, 2}, q5_k},
+      {"q6_k", 256, 210, -32, 31, false, true, {208}, q6_k},
+      {"q3_k", 256, 110, -4, 3, false, true, {108}, q3_k},
+      {"q2_k", 256, 84, 0, 3, true, true, {80, 82}, q2_k},
+      {"iq4_xs", 256, 136, -127, 113, false, false, {0}, iq4_xs, kIq4Numbers},
+      {"iq4_nl", 32, 18, -127, 113, false, false, {0}, iq4_nl, kIq4Numbers},
   };
   return all;
 }
@@ -238,7 +270,7 @@ float dot_by_the_rule(const Format& f, const Bytes& row, const std::vector<ActBl
     for (int j = 0; j < kActElems; ++j) {
       const Element e = f.element(block, at % f.elems + j);
       product += int64_t{f.folded ? e.multiple : 1} * e.q * act[b].q[j];
-      sum += act[b].q[j];
+      sum += int64_t{f.folded ? e.times : 1} * act[b].q[j];
       if (j == 0) first = e;
     }
     const float scale = static_cast<float>(first.unit * (f.folded ? 1 : first.multiple));
@@ -264,8 +296,9 @@ TEST_P(IntegerCodec, DotOfExtremesIsExact) {
   Bytes row(static_cast<size_t>(f().bytes), static_cast<std::byte>(std::string_view(f().name) == "q8_0" ? 0x80 : 0));
   const uint16_t one = 0x3c00, zero = 0;
   for (const int at : f().halfs) std::memcpy(row.data() + at, at == f().halfs[0] ? &one : &zero, 2);
-  if (f().folded) std::fill_n(row.data() + 192, 16, std::byte{0x80});
-  if (f().offsets) std::fill_n(row.data() + 4, f().bytes - 4, std::byte{0xff});
+  if (f().name == std::string_view("q6_k")) std::fill_n(row.data() + 192, 16, std::byte{0x80});
+  if (f().offsets && f().halfs[0] == 0) std::fill_n(row.data() + 4, f().bytes - 4, std::byte{0xff});
+  if (f().name == std::string_view("q2_k")) std::fill_n(row.data(), 80, std::byte{0xff});
   for (const float sign : {1.0f, -1.0f}) {
     const std::vector<ActBlock> act = act_of(std::vector<float>(static_cast<size_t>(f().elems), sign * 127));
     double want = 0;
@@ -313,10 +346,12 @@ TEST_P(IntegerCodec, EncodesToTheNearestOfItsNumbers) {
     Element e = element(row, i);
     const double v = x[static_cast<size_t>(i)], error = std::fabs(e.value() - v), step = std::fabs(e.unit * e.multiple);
     double least = std::numeric_limits<double>::infinity();
-    for (e.q = f().least; e.q <= f().most; ++e.q) least = std::min(least, std::fabs(e.value() - v));
+    for (e.q = f().least; e.q <= f().most; ++e.q)
+      if (f().table.empty() || std::count(f().table.begin(), f().table.end(), e.q) > 0)
+        least = std::min(least, std::fabs(e.value() - v));
     ASSERT_LE(error, least + 1e-5 * step) << i << " " << v;
     // A part of a K type may be too small for its block's units.
-    if (f().elems == kActElems) {
+    if (f().elems == kActElems && f().table.empty()) {
       ASSERT_LE(error, 1.01 * step) << i << " " << v << ": only the far end is cut";
     }
   }
@@ -332,9 +367,9 @@ TEST_P(IntegerCodec, ErrorsAreWhatTheBitsAllow) {
   const double rms = std::sqrt(squares / static_cast<double>(x.size()));
   // Limits are a little above what was measured on 2026-11-29. Without a search, the range's own step gives 0.0785 for
   // q4_k, 0.0383 for q5_k and 0.0189 for q6_k on the same kind of numbers.
-  const std::pair<std::string_view, double> allowed[] = {{"q8_0", 0.0055}, {"q4_0", 0.0875}, {"q4_1", 0.079},
-                                                         {"q5_0", 0.0435}, {"q5_1", 0.0385}, {"q4_k", 0.0710},
-                                                         {"q5_k", 0.0350}, {"q6_k", 0.0170}};
+  const std::pair<std::string_view, double> allowed[] = {
+      {"q8_0", 0.0055}, {"q4_0", 0.0875}, {"q4_1", 0.079},  {"q5_0", 0.0435}, {"q5_1", 0.0385},   {"q4_k", 0.0710},
+      {"q5_k", 0.0350}, {"q6_k", 0.0170}, {"q3_k", 0.1445}, {"q2_k", 0.264},  {"iq4_xs", 0.0745}, {"iq4_nl", 0.0738}};
   for (const auto& [name, most] : allowed) {
     if (name == f().name) {
       EXPECT_LT(rms, most) << name;
@@ -363,8 +398,9 @@ TEST_P(IntegerCodec, OneSidedAndFlatBlocks) {
     for (int e = 0; e < f().elems; ++e) ramp.push_back(sign * (100.0f + static_cast<float>(e % 32)));
     const std::vector<float> back = decode(encode(ramp), f().elems), same = decode(encode(flat), f().elems);
     for (size_t e = 0; e < ramp.size(); ++e) {
-      // Types without an offset, and K types with values above 0, cover 0..131 with steps of at most 131 / 7.
-      EXPECT_NEAR(back[e], ramp[e], 132.0 / 14) << f().name << " " << e;
+      // Types without an offset, and K types with values above 0, cover 0..131 with this many steps or more.
+      const int steps = !f().table.empty() ? 5 : std::min(7, f().offsets ? f().most : -f().least);
+      EXPECT_NEAR(back[e], ramp[e], 132.0 / (2 * steps)) << f().name << " " << e;
       EXPECT_NEAR(same[e], flat[e], 3.0 / 1000) << f().name << " " << e;
     }
   }

@@ -12,11 +12,12 @@
 
 namespace kvasir {
 
-/// 32 elements of a row.
+/// 32 elements of a row: scale * w + offset * offsets[0] in the first half, offset * offsets[1] in the second.
 struct IntegerBlock {
   int32_t w[kActElems];
   float scale;
   float offset = 0;
+  int32_t offsets[2] = {1, 1};
 };
 
 /// The 16-bit float at `bytes`, widened.
@@ -63,7 +64,10 @@ struct IntegerRowOps {
       const IntegerBlock block = at(src, i);
       // The product is exact in every type, so the fma rounds only once.
       const int count = static_cast<int>(std::min<int64_t>(kActElems, n - i));
-      for (int j = 0; j < count; ++j) dst[i + j] = std::fma(block.scale, static_cast<float>(block.w[j]), block.offset);
+      for (int j = 0; j < count; ++j) {
+        const float offset = block.offset * static_cast<float>(block.offsets[j / (kActElems / 2)]);
+        dst[i + j] = std::fma(block.scale, static_cast<float>(block.w[j]), offset);
+      }
     }
   }
   /// Blocks in ascending order; in each, first the product, then the offset's share.
@@ -76,7 +80,9 @@ struct IntegerRowOps {
       int32_t sum = 0;
       for (int j = 0; j < kActElems; ++j) sum += block.w[j] * x.q[j];
       acc = std::fma(static_cast<float>(sum), block.scale * x.d, acc);
-      if (kOffsets) acc = std::fma(static_cast<float>(x.sum), block.offset * x.d, acc);
+      if (!kOffsets) continue;
+      const int32_t offsets = block.offsets[0] * x.first + block.offsets[1] * (x.sum - x.first);
+      acc = std::fma(static_cast<float>(offsets), block.offset * x.d, acc);
     }
     return acc;
   }

@@ -3,6 +3,8 @@
 #include <bit>
 #include <limits>
 
+#include <cmath>
+
 #include "dtype/table16.h"
 
 namespace kvasir {
@@ -28,6 +30,20 @@ IntegerBlock read(const std::byte* block, int) {
   return out;
 }
 
+// Stores the nearest table entry for each x / scale; of two equally near, the first.
+void pack(const float* x, float scale, std::byte* packed) {
+  int w[kActElems];
+  for (int j = 0; j < kActElems; ++j) {
+    const float value = scale != 0 && std::isfinite(x[j] / scale) ? x[j] / scale : 0;
+    int nearest = 0;
+    for (int i = 1; i < 16; ++i)
+      if (std::fabs(static_cast<float>(kTwice[i]) - value) < std::fabs(static_cast<float>(kTwice[nearest]) - value))
+        nearest = i;
+    w[j] = nearest;
+  }
+  nibbles::pack<4>(w, packed);
+}
+
 // As the specification says: the power of two with which the value furthest from 0 gets the largest exponent.
 int64_t encode(const float* src, std::byte* dst, int64_t n) {
   for (int64_t i = 0; i < n; i += kActElems, dst += kBytes) {
@@ -36,7 +52,7 @@ int64_t encode(const float* src, std::byte* dst, int64_t n) {
     if (most > 0) exponent = std::clamp(std::ilogb(most) - kLargestExponent + kBias, 0, kNaN - 1);
     if (std::isnan(most)) exponent = kNaN;
     *dst = static_cast<std::byte>(exponent);
-    table16::pack(src + i, half_power(exponent), kTwice, dst + 1);
+    pack(src + i, half_power(exponent), dst + 1);
   }
   return 0;
 }

@@ -7,7 +7,25 @@
 namespace kvasir {
 
 /// `other` is read through the codec, so a new storage type needs no entry here.
-enum class RowForm : uint8_t { other, f32, f16, bf16, q8_0, q4_0, q4_1, q5_0, q5_1, q4_k, q5_k, q6_k, mxfp4, iq4_nl };
+enum class RowForm : uint8_t {
+  other,
+  f32,
+  f16,
+  bf16,
+  q8_0,
+  q4_0,
+  q4_1,
+  q5_0,
+  q5_1,
+  q2_k,
+  q3_k,
+  q4_k,
+  q5_k,
+  q6_k,
+  mxfp4,
+  iq4_nl,
+  iq4_xs
+};
 
 /// The form of activations in a product: floats, or rounded to ActBlocks.
 enum class Act : uint8_t { f32, q8 };
@@ -23,13 +41,23 @@ struct ActBlock {
 };
 
 /// The order in which kernels for few tokens want the activations of a form: `blocks` keeps blocks of 32 side by side;
-/// `pairs` separates the even and odd parts of a block of 256 (q4_k, q5_k); `halves` puts the halves of its parts one
-/// after the other (q6_k).
+/// `pairs` separates the even and odd parts of a block of 256 (q4_k, q5_k, iq4_xs); `halves` puts the halves of its
+/// parts one after the other (q2_k, q3_k, q6_k).
 enum class Arrangement : uint8_t { blocks, pairs, halves };
 inline constexpr int kArrangements = 3;
 constexpr Arrangement arrangement_of(RowForm form) {
-  if (form == RowForm::q4_k || form == RowForm::q5_k) return Arrangement::pairs;
-  return form == RowForm::q6_k ? Arrangement::halves : Arrangement::blocks;
+  switch (form) {
+    case RowForm::q4_k:
+    case RowForm::q5_k:
+    case RowForm::iq4_xs:
+      return Arrangement::pairs;
+    case RowForm::q2_k:
+    case RowForm::q3_k:
+    case RowForm::q6_k:
+      return Arrangement::halves;
+    default:
+      return Arrangement::blocks;
+  }
 }
 /// Bytes of one arranged ActBlock. A token's are padded to a multiple of four and begin at a multiple of 64 bytes.
 inline constexpr int kArrangedBytes = 48;

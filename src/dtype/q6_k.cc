@@ -1,8 +1,6 @@
 // q6_k: 256 integers of 6 bits, -32 to 31, in 16 groups with a signed 8-bit scale each, and one f16 unit of the scales.
 // Source: ggml-org/ggml, block_q6_K and dequantize_row_q6_K.
-#include <limits>
-
-#include "dtype/integer_row_ops.h"
+#include "dtype/signed_search.h"
 
 namespace kvasir {
 
@@ -10,7 +8,9 @@ const Codec& codec_q6_k();
 
 namespace {
 
-constexpr int kElems = 256, kBytes = 210, kGroup = 16, kGroups = kElems / kGroup, kMiddle = 32;
+using namespace signed_search;
+
+constexpr int kBytes = 210, kMiddle = 32;
 constexpr int kHighs = 128, kScales = 192, kUnit = 208;  // byte offsets in a block; the low bits come first
 
 // The place of element e: each half of 128 elements has 64 bytes of two low nibbles and 32 bytes of four pairs of high
@@ -38,76 +38,17 @@ IntegerBlock read(const std::byte* block, int part) {
   return out;
 }
 
-// ---- the search ---------------------------------------------------------------------------------------------------
-
-void round_to(double scale, const float* x, int* w) {
-  const double inverse = scale != 0 ? 1 / scale : 0;
-  for (int j = 0; j < kGroup; ++j)  // shifted to positive values, so that truncation after adding 0.5 rounds
-    w[j] = static_cast<int>(std::clamp(x[j] * inverse + kMiddle, 0.0, 2.0 * kMiddle - 1) + 0.5) - kMiddle;
-}
-
-double squared_error(double scale, const float* x, const int* w) {
-  double error = 0;
-  for (int j = 0; j < kGroup; ++j) error += (scale * w[j] - x[j]) * (scale * w[j] - x[j]);
-  return error;
-}
-
-// Tries steps from coarser than the range requires to slightly finer, each improved by least squares. On normally
-// distributed numbers the error is a tenth below that of the range's own step.
-double best_scale(const float* x) {
-  const double extreme = range_of(x, kGroup).extreme();
-  double best = 0, least = std::numeric_limits<double>::infinity();
-  for (double steps = kMiddle - 3; steps <= kMiddle + 1 && extreme != 0; steps += 0.5) {
-    int w[kGroup];
-    round_to(extreme / -steps, x, w);
-    double along = 0, length = 0;
-    for (int j = 0; j < kGroup; ++j) along += double{x[j]} * w[j], length += w[j] * w[j];
-    const double scale = along / length;  // the extreme's w is not 0
-    round_to(scale, x, w);
-    const double error = squared_error(scale, x, w);
-    if (error < least) least = error, best = scale;
-  }
-  return best;
-}
-
-// Tries the 8-bit scales at and next to the wanted one and returns the one with the least error; `w` receives its
-// integers.
-int best_multiple(const float* x, double wanted, double unit, int* w) {
-  constexpr int kLeast = -128, kMost = 127;
-  const int center = unit != 0 ? static_cast<int>(std::lround(std::clamp(wanted / unit, -128.0, 127.0))) : 0;
-  int best = 0;
-  if (wanted == 0) return 0;  // all zeros, such as the padding of heads in a KV row
-  double least = std::numeric_limits<double>::infinity();
-  for (int scale = std::max(center - 1, kLeast); scale <= std::min(center + 1, kMost); ++scale) {
-    int rounded[kGroup];
-    round_to(unit * scale, x, rounded);
-    const double error = squared_error(unit * scale, x, rounded);
-    if (error >= least) continue;
-    least = error, best = scale;
-    std::copy(rounded, rounded + kGroup, w);
-  }
-  return best;
-}
-
 int64_t encode_block(const float* x, std::byte* block) {
+  Search<kMiddle, 127>::Groups groups;
   std::fill_n(block, kBytes, std::byte{});
-  if (std::isnan(range_of(x, kElems).low)) return put_half(NAN, block + kUnit);
-  double scales[kGroups], largest = 0;
-  for (int g = 0; g < kGroups; ++g) {
-    scales[g] = best_scale(x + g * kGroup);
-    if (std::fabs(scales[g]) > std::fabs(largest)) largest = scales[g];
-  }
-  const int64_t saturated = put_half(static_cast<float>(largest / -128), block + kUnit);  // largest becomes -128
-  for (int g = 0; g < kGroups; ++g) {
-    int w[kGroup] = {};
-    const int scale = best_multiple(x + g * kGroup, scales[g], half_at(block + kUnit), w);
-    block[kScales + g] = static_cast<std::byte>(scale);
-    for (int j = 0; j < kGroup; ++j) {
-      const Place at = place_of(g * kGroup + j);
-      const int value = w[j] + kMiddle;
-      block[at.low] |= static_cast<std::byte>((value & 15) << at.low_shift);
-      block[at.high] |= static_cast<std::byte>(value >> 4 << at.high_shift);
-    }
+  const int64_t saturated = Search<kMiddle, 127>::fit(x, block + kUnit, &groups);
+  if (std::isnan(half_at(block + kUnit))) return saturated;
+  for (int g = 0; g < kGroups; ++g) block[kScales + g] = static_cast<std::byte>(groups.scale[g]);
+  for (int e = 0; e < kElems; ++e) {
+    const Place at = place_of(e);
+    const int value = groups.w[e] + kMiddle;
+    block[at.low] |= static_cast<std::byte>((value & 15) << at.low_shift);
+    block[at.high] |= static_cast<std::byte>(value >> 4 << at.high_shift);
   }
   return saturated;
 }

@@ -39,16 +39,13 @@ KVASIR_SIMD_FN B32 look_up(const void* table, B32 index) {
   const uint8x16_t bytes = vld1q_u8(static_cast<const uint8_t*>(table));
   return {vqtbl1q_u8(bytes, index.lo), vqtbl1q_u8(bytes, index.hi)};
 }
-// (x >> n) & mask in every byte, times 16.
-KVASIR_SIMD_FN B32 bits_at4(B32 x, int n, int mask) {
-  const int8x16_t right = vdupq_n_s8(static_cast<int8_t>(-n));
+/// (x >> from) & mask in every byte, times 2^kTo, which must fit.
+template <int kTo>
+KVASIR_SIMD_FN B32 bits_of(B32 x, int from, int mask) {
+  const int8x16_t right = vdupq_n_s8(static_cast<int8_t>(-from));
   const B32 bits = B32{vshlq_u8(x.lo, right), vshlq_u8(x.hi, right)} & set1_b(mask);
-  return {vshlq_n_u8(bits.lo, 4), vshlq_n_u8(bits.hi, 4)};
+  return {vshlq_n_u8(bits.lo, kTo), vshlq_n_u8(bits.hi, kTo)};
 }
-/// Bits 2i and 2i + 1 of every byte, times 16.
-KVASIR_SIMD_FN B32 two_bits_at4(B32 x, int i) { return bits_at4(x, 2 * i, 3); }
-/// 16 in every byte whose bit i is set, else 0.
-KVASIR_SIMD_FN B32 one_bit_at4(B32 x, int i) { return bits_at4(x, i, 1); }
 /// Byte j is 16 if bit j is set, else 0.
 KVASIR_SIMD_FN B32 spread_at4(uint32_t bits) {
   const auto byte = [bits](int i) { return vdup_n_u8(static_cast<uint8_t>(bits >> (8 * i))); };

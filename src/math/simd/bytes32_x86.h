@@ -33,15 +33,11 @@ KVASIR_SIMD_FN B32 look_up(const void* table, B32 index) {
   const __m128i bytes = _mm_loadu_si128(static_cast<const __m128i*>(table));
   return {_mm256_shuffle_epi8(_mm256_broadcastsi128_si256(bytes), index.v)};
 }
-/// Bits 2i and 2i + 1 of every byte, times 16.
-KVASIR_SIMD_FN B32 two_bits_at4(B32 x, int i) {
-  const B32 pair = B32{_mm256_srl_epi16(x.v, _mm_cvtsi32_si128(2 * i))} & set1_b(3);
-  return {_mm256_slli_epi16(pair.v, 4)};
-}
-/// 16 in every byte whose bit i is set, else 0.
-KVASIR_SIMD_FN B32 one_bit_at4(B32 x, int i) {
-  const B32 bit = B32{_mm256_srl_epi16(x.v, _mm_cvtsi32_si128(i))} & set1_b(1);
-  return {_mm256_slli_epi16(bit.v, 4)};
+/// (x >> from) & mask in every byte, times 2^kTo, which must fit.
+template <int kTo>
+KVASIR_SIMD_FN B32 bits_of(B32 x, int from, int mask) {
+  const B32 bits = B32{_mm256_srl_epi16(x.v, _mm_cvtsi32_si128(from))} & set1_b(mask);
+  return {_mm256_slli_epi16(bits.v, kTo)};
 }
 /// Byte j is 16 if bit j is set, else 0.
 KVASIR_SIMD_FN B32 spread_at4(uint32_t bits) {

@@ -113,7 +113,7 @@ struct Sums {
   __m256i lo, hi;
 };
 template <int kBits>
-static constexpr int kFit = kBits == 4   ? 8
+static constexpr int kFit = kBits <= 4   ? 8
                             : kBits == 5 ? 4
                             : kBits <= 7 ? 2
                                          : 1;

@@ -112,7 +112,7 @@ struct Sums {
   __m512i v;
 };
 template <int kBits>
-static constexpr int kFit = kBits == 4   ? 8
+static constexpr int kFit = kBits <= 4   ? 8
                             : kBits == 5 ? 4
                             : kBits <= 7 ? 2
                                          : 1;

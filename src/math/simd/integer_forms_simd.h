@@ -18,6 +18,7 @@ namespace {
 //   kBits: bits of a weight (weights of 8 bits are signed); kMid: subtracted from each stored weight;
 //   kOffsets: a weight is scale * w + offset;
 //   kFactors: each piece has an integer factor, and a register's pieces are stored row by row;
+//   kOffsetFactors: each piece has an integer factor of its offset too;
 //   kSteps: each step unpacks kRegisters registers of a pair of rows, which give kSums registers of sums;
 //   piece(part, half): index of the piece among the granule's, counted through steps and registers;
 //   position(part): index of its sum, counted the same way;
@@ -40,7 +41,7 @@ struct GranuleScales {
 template <class Form, int kStep>
 struct BlocksOf32 {
   static constexpr int kBytes = 4 * kStep, kParts = 4;
-  static constexpr bool kFactors = false;
+  static constexpr bool kFactors = false, kOffsetFactors = false;
   static constexpr int kSteps = 4 / kPieces, kRegisters = 2, kSums = 1;
   static constexpr int piece(int part, int half) {
     return (part / kPieces * kRegisters + half) * kPieces + part % kPieces;
@@ -80,8 +81,8 @@ struct NibbleBlocks : BlocksOf32<Form, kStep> {
     w[1] = high4(packed);
     if constexpr (kBits == 5) {
       const Bytes fifths = pieces<kStep, kFrom, kBlock, kWhole>(a, b, n), bit = everywhere(kBitAt);
-      w[0] = w[0] | at4_where(shuffle_pieces(fifths, everywhere(kFirstBitOf)), bit);
-      w[1] = w[1] | at4_where(shuffle_pieces(fifths, everywhere(kLastBitOf)), bit);
+      w[0] = w[0] | where<16>(shuffle_pieces(fifths, everywhere(kFirstBitOf)), bit);
+      w[1] = w[1] | where<16>(shuffle_pieces(fifths, everywhere(kLastBitOf)), bit);
     }
   }
 };
@@ -137,13 +138,9 @@ struct FormIq4Nl : BlocksOf32<FormIq4Nl, 18> {
 
 // ---- one block of 256 -------------------------------------------------------------------------------------------
 
-// q4_k and q5_k: d, dmin, 12 bytes with 8 scales and 8 minimums of 6 bits, for q5_k 32 bytes of fifth bits, then 128
-// bytes of nibbles. Each 32 bytes of nibbles are two parts, an even one and an odd one.
-template <int kStored>
-struct FormAffineK {
-  static constexpr int kNibbles = kStored == 4 ? 16 : 48, kBytes = kNibbles + 128, kParts = 8;
-  static constexpr int kBits = kStored, kMid = 0;
-  static constexpr bool kOffsets = true, kFactors = false;
+// 32 bytes hold two parts, an even one and an odd one; a step takes kPieces times 32 bytes.
+struct PairsOfParts {
+  static constexpr int kParts = 8;
   static constexpr int kSteps = 4 / kPieces, kRegisters = 4, kSums = 2;
   static constexpr int piece(int part, int half) {
     const int pair = part / 2;
@@ -153,7 +150,15 @@ struct FormAffineK {
     const int pair = part / 2;
     return (pair / kPieces * kSums + part % 2) * kPieces + pair % kPieces;
   }
+};
 
+// q4_k and q5_k: d, dmin, 12 bytes with 8 scales and 8 minimums of 6 bits, for q5_k 32 bytes of fifth bits, then 128
+// bytes of nibbles, the even parts in the low ones.
+template <int kStored>
+struct FormAffineK : PairsOfParts {
+  static constexpr int kNibbles = kStored == 4 ? 16 : 48, kBytes = kNibbles + 128;
+  static constexpr int kBits = kStored, kMid = 0;
+  static constexpr bool kOffsets = true, kFactors = false, kOffsetFactors = false;
   template <int kAt, bool>
   static KVASIR_SIMD_MEMBER void unpack(const std::byte* a, const std::byte* b, int, Bytes* w) {
     constexpr int kFrom = kNibbles + kAt * kPieces * 32;
@@ -167,10 +172,10 @@ struct FormAffineK {
       const Bytes first_fifths = everywhere(a + 16, b + 16), last_fifths = everywhere(a + 32, b + 32),
                   even = for_both_rows(kBitOfPart[0] + 16 * kPieces * kAt),
                   odd = for_both_rows(kBitOfPart[1] + 16 * kPieces * kAt);
-      w[0] = w[0] | at4_where(first_fifths, even);
-      w[1] = w[1] | at4_where(last_fifths, even);
-      w[2] = w[2] | at4_where(first_fifths, odd);
-      w[3] = w[3] | at4_where(last_fifths, odd);
+      w[0] = w[0] | where<16>(first_fifths, even);
+      w[1] = w[1] | where<16>(last_fifths, even);
+      w[2] = w[2] | where<16>(first_fifths, odd);
+      w[3] = w[3] | where<16>(last_fifths, odd);
     }
   }
 
@@ -183,10 +188,10 @@ struct FormAffineK {
                    m4 = (shift_right<4>(head[3]) & four) | (shift_right<2>(head[2]) & two);
     RowFloats d, less;
     two_halves(head[0], &d, &less);
-    put<0>(d, evens(s0, s4), out.scale);
-    put<1>(d, odds(s0, s4), out.scale);
-    put<0>(negate(less), evens(m0, m4), out.offset);
-    put<1>(negate(less), odds(m0, m4), out.offset);
+    put<0>(d, pick<0, 2, 0, 2>(s0, s4), out.scale);
+    put<1>(d, pick<1, 3, 1, 3>(s0, s4), out.scale);
+    put<0>(negate(less), pick<0, 2, 0, 2>(m0, m4), out.offset);
+    put<1>(negate(less), pick<1, 3, 1, 3>(m0, m4), out.offset);
   }
 
  private:
@@ -214,15 +219,74 @@ struct FormAffineK {
   }
 };
 
-// q6_k: 128 bytes of low nibbles, 64 bytes of pairs of high bits, 16 signed factors of one piece each, d. In each half
-// of the block, the low nibbles of 64 bytes are two parts, the high nibbles two more, and 32 bytes hold the high bits
-// of all four. A step takes 32 of the 64 bytes: parts 4h + i and 4h + 2 + i.
-struct FormQ6K {
-  static constexpr int kBytes = 210, kParts = 8, kBits = 6, kMid = 32;
-  static constexpr bool kOffsets = false, kFactors = true;
+// iq4_xs: d, 16 bits with the high two of 8 scales, 4 bytes with their low four, then 128 bytes of indices. A part has
+// 16 bytes, its first half in the low nibbles.
+struct FormIq4Xs : PairsOfParts {
+  static constexpr int kBytes = 136, kBits = 8, kMid = 0;
+  static constexpr bool kOffsets = false, kFactors = false, kOffsetFactors = false;
+
+  template <int kAt, bool>
+  static KVASIR_SIMD_MEMBER void unpack(const std::byte* a, const std::byte* b, int, Bytes* w) {
+    constexpr int kFrom = 8 + kAt * kPieces * 32;
+    Bytes even, odd;
+    split32(a + kFrom, b + kFrom, &even, &odd);
+    const Bytes table = everywhere(kIq4NlNumbers);
+    w[0] = as_weights(shuffle_pieces(table, low4(even)));
+    w[1] = as_weights(shuffle_pieces(table, high4(even)));
+    w[2] = as_weights(shuffle_pieces(table, low4(odd)));
+    w[3] = as_weights(shuffle_pieces(table, high4(odd)));
+  }
+
+  template <bool>
+  static KVASIR_SIMD_MEMBER void scales(const Blocks& rows, int, GranuleScales<FormIq4Xs>& out) {
+    RowBytes head[4];
+    transpose16(rows, 0, head);
+    const RowBytes four = all_bytes(15), two = all_bytes(48), high = pick<2, 2, 3, 3>(head[0], head[0]);
+    // Parts 0, 4, 2, 6 and 1, 5, 3, 7, then in order.
+    const RowBytes even = pick<0, 2, 1, 3>(shift_left<4>(high) & two, high & two),
+                   odd = pick<0, 2, 1, 3>(shift_left<2>(high) & two, shift_right<2>(high) & two);
+    RowFloats d, unused;
+    two_halves(head[0], &d, &unused);
+    put<0>(d, (head[1] & four) | pick<0, 2, 1, 3>(even, even), out.scale);
+    put<1>(d, (shift_right<4>(head[1]) & four) | pick<0, 2, 1, 3>(odd, odd), out.scale);
+  }
+
+ private:
+  template <int odd>
+  static KVASIR_SIMD_MEMBER void put(RowFloats unit, RowBytes x, Floats* out) {
+    const Floats units = for_all_pieces(unit), middle = set1_floats(32);
+    out[odd] = units * (unsigned_floats<0>(x) - middle);
+    out[2 + odd] = units * (unsigned_floats<1>(x) - middle);
+    if constexpr (kPieces == 1) {
+      out[4 + odd] = units * (unsigned_floats<2>(x) - middle);
+      out[6 + odd] = units * (unsigned_floats<3>(x) - middle);
+    }
+  }
+};
+
+// Types with an integer factor for each piece. In each half of the block, a step takes the 32 bytes that hold parts
+// 4h + i and 4h + 2 + i, where i is 0 or 1.
+struct PartsWithFactors {
+  static constexpr int kParts = 8;
+  static constexpr bool kFactors = true;
   static constexpr int kSteps = 4, kRegisters = 4 / kPieces, kSums = kRegisters;
   static constexpr int position(int part) { return (part / 4 * 2 + part % 2) * 2 + part / 2 % 2; }
   static constexpr int piece(int part, int half) { return 2 * position(part) + half; }
+
+ protected:
+  template <int kCount>
+  static KVASIR_SIMD_MEMBER void set_all(Floats (&out)[kCount], RowFloats unit) {
+    KVASIR_UNROLL
+    for (int i = 0; i < kCount; ++i) out[i] = for_all_pieces(unit);
+  }
+};
+
+// q6_k: 128 bytes of low nibbles, 64 bytes of pairs of high bits, 16 signed factors of one piece each, d. In each half
+// of the block, the low nibbles of 64 bytes are two parts, the high nibbles two more, and 32 bytes hold the high bits
+// of all four.
+struct FormQ6K : PartsWithFactors {
+  static constexpr int kBytes = 210, kBits = 6, kMid = 32;
+  static constexpr bool kOffsets = false, kOffsetFactors = false;
 
   template <int kAt, bool>
   static KVASIR_SIMD_MEMBER void unpack(const std::byte* a, const std::byte* b, int, Bytes* w) {
@@ -231,17 +295,82 @@ struct FormQ6K {
     for (int i = 0; i < kRegisters / 2; ++i) {
       const Bytes low = consecutive(a + kLow + 16 * i, b + kLow + 16 * i),
                   high = consecutive(a + kHigh + 16 * i, b + kHigh + 16 * i);
-      w[i] = low4(low) | bit_pair<kAt % 2>(high);
-      w[i + kRegisters / 2] = high4(low) | bit_pair<kAt % 2 + 2>(high);
+      w[i] = low4(low) | bit_pair<kAt % 2, 4>(high);
+      w[i + kRegisters / 2] = high4(low) | bit_pair<kAt % 2 + 2, 4>(high);
     }
   }
   /// out[i] receives bytes 4i..4i+3: the factors of the pieces of parts 2i and 2i + 1.
   static KVASIR_SIMD_MEMBER void factors(const Blocks& rows, RowBytes* out) { transpose16(rows, 192, out); }
   template <bool>
   static KVASIR_SIMD_MEMBER void scales(const Blocks& rows, int, GranuleScales<FormQ6K>& out) {
-    const Floats d = for_all_pieces(row_halves(rows, 208));
+    set_all(out.scale, row_halves(rows, 208));
+  }
+};
+
+// q3_k: 32 bytes with a third bit of each part, 64 bytes of pairs of low bits, 12 bytes with 16 factors of 6 bits, d.
+struct FormQ3K : PartsWithFactors {
+  static constexpr int kBytes = 110, kBits = 3, kMid = 4;
+  static constexpr bool kOffsets = false, kOffsetFactors = false;
+
+  template <int kAt, bool>
+  static KVASIR_SIMD_MEMBER void unpack(const std::byte* a, const std::byte* b, int, Bytes* w) {
+    constexpr int kLow = 32 + kAt / 2 * 32, kPart = kAt / 2 * 4 + kAt % 2;
     KVASIR_UNROLL
-    for (int i = 0; i < kPositions<FormQ6K>; ++i) out.scale[i] = d;
+    for (int i = 0; i < kRegisters / 2; ++i) {
+      const Bytes low = consecutive(a + kLow + 16 * i, b + kLow + 16 * i), third = consecutive(a + 16 * i, b + 16 * i);
+      w[i] = bit_pair<kAt % 2, 0>(low) | where<4>(third, set1_bytes(1 << kPart));
+      w[i + kRegisters / 2] = bit_pair<kAt % 2 + 2, 0>(low) | where<4>(third, set1_bytes(4 << kPart));
+    }
+  }
+  // The low four bits of factors 0 to 7 are in 8 bytes, of 8 to 15 in their high nibbles; the high two bits follow.
+  static KVASIR_SIMD_MEMBER void factors(const Blocks& rows, RowBytes* out) {
+    RowBytes last[4];
+    transpose16(rows, kBytes - 16, last);  // two bytes more than wanted: it must not read past the block
+    const RowBytes four = all_bytes(15), two = all_bytes(48), middle = all_bytes(32),
+                   a = pick<2, 3, 0, 1>(last[0], last[1]), b = pick<2, 3, 0, 1>(last[1], last[2]),
+                   high = pick<2, 3, 0, 1>(last[2], last[3]);
+    out[0] = ((a & four) | (shift_left<4>(high) & two)) - middle;
+    out[1] = ((b & four) | (shift_left<2>(high) & two)) - middle;
+    out[2] = ((shift_right<4>(a) & four) | (high & two)) - middle;
+    out[3] = ((shift_right<4>(b) & four) | (shift_right<2>(high) & two)) - middle;
+  }
+  template <bool>
+  static KVASIR_SIMD_MEMBER void scales(const Blocks& rows, int, GranuleScales<FormQ3K>& out) {
+    set_all(out.scale, row_halves(rows, 108));
+  }
+};
+
+// q2_k: 16 bytes with a factor and an offset's factor of 4 bits for each piece, 64 bytes of pairs of bits, d, dmin.
+struct FormQ2K : PartsWithFactors {
+  static constexpr int kBytes = 84, kBits = 2, kMid = 0;
+  static constexpr bool kOffsets = true, kOffsetFactors = true;
+
+  template <int kAt, bool>
+  static KVASIR_SIMD_MEMBER void unpack(const std::byte* a, const std::byte* b, int, Bytes* w) {
+    constexpr int kLow = 16 + kAt / 2 * 32;
+    KVASIR_UNROLL
+    for (int i = 0; i < kRegisters / 2; ++i) {
+      const Bytes low = consecutive(a + kLow + 16 * i, b + kLow + 16 * i);
+      w[i] = bit_pair<kAt % 2, 0>(low);
+      w[i + kRegisters / 2] = bit_pair<kAt % 2 + 2, 0>(low);
+    }
+  }
+  static KVASIR_SIMD_MEMBER void factors(const Blocks& rows, RowBytes* out) {
+    RowBytes head[4];
+    transpose16(rows, 0, head);
+    KVASIR_UNROLL
+    for (int i = 0; i < 4; ++i) out[i] = head[i] & all_bytes(15);
+  }
+  static KVASIR_SIMD_MEMBER void offset_factors(const Blocks& rows, RowBytes* out) {
+    RowBytes head[4];
+    transpose16(rows, 0, head);
+    KVASIR_UNROLL
+    for (int i = 0; i < 4; ++i) out[i] = shift_right<4>(head[i]) & all_bytes(15);
+  }
+  template <bool>
+  static KVASIR_SIMD_MEMBER void scales(const Blocks& rows, int, GranuleScales<FormQ2K>& out) {
+    set_all(out.scale, row_halves(rows, 80));
+    set_all(out.offset, negate(row_halves(rows, 82)));
   }
 };
 

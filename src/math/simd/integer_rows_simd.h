@@ -15,11 +15,12 @@ namespace {
 
 constexpr int kMaxParts = 8;  // in a stored block
 
-/// Scales of the parts of 16 rows. An element is scale * w + offset; or, with kHalves, scale * first * w in the first
-/// half of the part and scale * second * w in the second.
+/// Scales of the parts of 16 rows. An element is scale * w + offset; or, with kHalves, scale * factors[0] * w in the
+/// first half of the part and scale * factors[1] * w in the second; with kOffsets too, offset * offset_factors[i] is
+/// added.
 struct Scales {
   float scale[kMaxParts][16], offset[kMaxParts][16];
-  int32_t first[kMaxParts][16], second[kMaxParts][16];
+  int32_t factors[kMaxParts][2][16], offset_factors[kMaxParts][2][16];
 };
 
 /// The word at byte `at` of each block, in its row's lane.
@@ -99,7 +100,7 @@ struct RowsAffineK {
   static inline B32 load(const std::byte* block, int part) {
     const B32 packed = load_b32(block + kNibbles + part / 2 * 32), w = part % 2 == 0 ? low4(packed) : high4(packed);
     if constexpr (kBits == 4) return w;
-    return w | one_bit_at4(load_b32(block + 16), part);
+    return w | bits_of<4>(load_b32(block + 16), part, 1);
   }
   static inline void scales(const Blocks& blocks, Scales& s) {
     const V16 d = halves(blocks, 0), dmin = halves(blocks, 2);
@@ -128,7 +129,7 @@ struct RowsQ6K {
   static inline B32 load(const std::byte* block, int part) {
     const int half = part / 4, quarter = part % 4;
     const B32 low = load_b32(block + 64 * half + quarter % 2 * 32), high = load_b32(block + 128 + 32 * half);
-    return (quarter < 2 ? low4(low) : high4(low)) | two_bits_at4(high, quarter);
+    return (quarter < 2 ? low4(low) : high4(low)) | bits_of<4>(high, 2 * quarter, 3);
   }
   static inline void scales(const Blocks& blocks, Scales& s) {
     const V16 d = halves(blocks, 208);
@@ -138,14 +139,78 @@ struct RowsQ6K {
       KVASIR_UNROLL
       for (int j = 0; j < 2; ++j) {
         store(s.scale[2 * i + j], d);
-        store_i(s.first[2 * i + j], signed_byte(four, 2 * j));
-        store_i(s.second[2 * i + j], signed_byte(four, 2 * j + 1));
+        store_i(s.factors[2 * i + j][0], signed_byte(four, 2 * j));
+        store_i(s.factors[2 * i + j][1], signed_byte(four, 2 * j + 1));
       }
     }
   }
 
  private:
   static inline I16 signed_byte(I16 x, int i) { return shift_right_signed(shift_left(x, 24 - 8 * i), 24); }
+};
+
+// q3_k: 32 bytes with a third bit of each part, 64 bytes of pairs of low bits, 12 bytes with 16 scales of 6 bits, d.
+struct RowsQ3K {
+  static constexpr int kBytes = 110, kParts = 8, kMid = 4, kBits = 3;
+  static constexpr bool kSigned = false, kOffsets = false, kHalves = true;
+  static inline B32 load(const std::byte* block, int part) {
+    return bits_of<0>(load_b32(block + 32 + part / 4 * 32), part % 4 * 2, 3) | bits_of<2>(load_b32(block), part, 1);
+  }
+  static inline void scales(const Blocks& blocks, Scales& s) {
+    const V16 d = halves(blocks, 108);
+    const I16 low[2] = {words(blocks, 96), words(blocks, 100)}, high = words(blocks, 104);
+    KVASIR_UNROLL
+    for (int g = 0; g < 16; ++g) {
+      const I16 scale = (shift_right(low[g / 4 % 2], g % 4 * 8 + g / 8 * 4) & set1_i(15)) |
+                        shift_left(shift_right(high, g % 4 * 8 + g / 4 * 2) & set1_i(3), 4);
+      store(s.scale[g / 2], d);
+      store_i(s.factors[g / 2][g % 2], scale - set1_i(32));
+    }
+  }
+};
+
+// q2_k: 16 bytes with a scale and an offset's factor of 4 bits for each half, 64 bytes of pairs of bits, d, dmin.
+struct RowsQ2K {
+  static constexpr int kBytes = 84, kParts = 8, kMid = 0, kBits = 2;
+  static constexpr bool kSigned = false, kOffsets = true, kHalves = true;
+  static inline B32 load(const std::byte* block, int part) {
+    return bits_of<0>(load_b32(block + 16 + part / 4 * 32), part % 4 * 2, 3);
+  }
+  static inline void scales(const Blocks& blocks, Scales& s) {
+    const V16 d = halves(blocks, 80), offset = negate(halves(blocks, 82));
+    KVASIR_UNROLL
+    for (int i = 0; i < 4; ++i) {
+      const I16 four = words(blocks, 4 * i);
+      KVASIR_UNROLL
+      for (int g = 0; g < 4; ++g) {
+        const int part = 2 * i + g / 2;
+        store(s.scale[part], d);
+        store(s.offset[part], offset);
+        store_i(s.factors[part][g % 2], shift_right(four, 8 * g) & set1_i(15));
+        store_i(s.offset_factors[part][g % 2], shift_right(four, 8 * g + 4) & set1_i(15));
+      }
+    }
+  }
+};
+
+// iq4_xs: d, 16 bits with the high two of 8 scales, 4 bytes with their low four, then 16 bytes of indices for each
+// part.
+struct RowsIq4Xs {
+  static constexpr int kBytes = 136, kParts = 8, kMid = 0, kBits = 8;
+  static constexpr bool kSigned = true, kOffsets = false, kHalves = false;
+  static inline B32 load(const std::byte* block, int part) {
+    return look_up(kIq4NlNumbers, load_nibbles(block + 8 + 16 * part));
+  }
+  static inline void scales(const Blocks& blocks, Scales& s) {
+    const V16 d = halves(blocks, 0);
+    const I16 high = words(blocks, 0), low = words(blocks, 4);
+    KVASIR_UNROLL
+    for (int part = 0; part < 8; ++part) {
+      const I16 scale =
+          (shift_right(low, 4 * part) & set1_i(15)) | shift_left(shift_right(high, 16 + 2 * part) & set1_i(3), 4);
+      store(s.scale[part], d * to_float(scale - set1_i(32)));
+    }
+  }
 };
 
 }  // namespace

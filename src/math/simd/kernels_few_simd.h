@@ -38,10 +38,18 @@ struct Arranged {
   float sum[Form::kParts];                  // sum of a part's q, in order of parts
 };
 
-/// The parts of all rows, by position: the sum of products, its unit, and the unit of the activations' sum.
+/// The parts of all rows, by position: the sum of products and its unit; the unit of the activations' sum, and that
+/// sum where it differs by row.
 template <class Form>
 struct alignas(64) Terms {
-  float s[kRows * Form::kParts], d[kRows * Form::kParts], m[Form::kOffsets ? kRows * Form::kParts : 1];
+  float s[kRows * Form::kParts], d[kRows * Form::kParts], m[Form::kOffsets ? kRows * Form::kParts : 1],
+      o[Form::kOffsetFactors ? kRows * Form::kParts : 1];
+};
+
+/// The integer factors of a granule's pieces: bytes 4i..4i+3 are those of parts 2i and 2i + 1.
+template <class Form>
+struct Factors {
+  RowBytes of[4], of_offset[4];
 };
 
 template <class Form>
@@ -101,32 +109,51 @@ KVASIR_SIMD_FN Words exact_sums(const RowProducts<Form> (*products)[4], const Ar
   return sums - shift_left<kOverBits<Form>>(Form::kFactors ? each_piece_by_row(over) : each_piece(over));
 }
 
-// The same times the factors of the pieces, of part 4 h + 2 kUpper + j, where step kStep is 2 h + j.
+// Index among the granule's pieces, in order of parts, of register i of step kStep = 2 h + j: its part is 4 h + j, or
+// 4 h + 2 + j in the upper registers.
+template <class Form>
+static constexpr int piece_of(int step, int i) {
+  return 2 * (step / 2 * 4 + i / (Form::kSums / 2) * 2 + step % 2) + i % (Form::kSums / 2);
+}
+
+// The exact sums of register i of a step times the factors of its pieces.
 template <class Form, int kStep, int i>
 KVASIR_SIMD_FN Words with_factors(const RowProducts<Form> (*products)[4], const Arranged<Form>& x,
                                   const RowBytes* factors) {
-  constexpr int kUpper = i / (Form::kSums / 2), kPart = kStep / 2 * 4 + kUpper * 2 + kStep % 2,
-                kPiece = 2 * kPart + i % (Form::kSums / 2);
+  constexpr int kPiece = piece_of<Form>(kStep, i);
   return exact_sums<Form, kStep, i>(products, x) * signed_words<kPiece % 4 / kPieces>(factors[kPiece / 4]);
+}
+// The sums of the activations of register i of a step times the factors of its pieces' offsets.
+template <class Form, int kStep, int i>
+KVASIR_SIMD_FN Words offsets_with_factors(const Arranged<Form>& x, const RowBytes* factors) {
+  constexpr int kPiece = piece_of<Form>(kStep, i);
+  const int32_t* sums = x.sums + (kStep * Form::kSums + i) * kPieces;
+  return each_piece_by_row(sums) * signed_words<kPiece % 4 / kPieces>(factors[kPiece / 4]);
+}
+
+/// Stores the sums of parts that registers i and i + 1 of a step complete.
+template <class Form, int kStep, int i>
+KVASIR_SIMD_FN void store_factored(const RowProducts<Form> (*products)[4], const Arranged<Form>& x,
+                                   const Factors<Form>& f, int at, Terms<Form>& out) {
+  store(out.s + at, to_float(add_pieces(with_factors<Form, kStep, i>(products, x, f.of),
+                                        with_factors<Form, kStep, i + 1>(products, x, f.of))));
+  if constexpr (Form::kOffsetFactors)
+    store(out.o + at, to_float(add_pieces(offsets_with_factors<Form, kStep, i>(x, f.of_offset),
+                                          offsets_with_factors<Form, kStep, i + 1>(x, f.of_offset))));
 }
 
 /// Stores the sums of a step, as floats, at their positions.
 template <class Form, int kStep>
-KVASIR_SIMD_FN void finish(const RowProducts<Form> (*products)[4], const Arranged<Form>& x, const RowBytes* factors,
+KVASIR_SIMD_FN void finish(const RowProducts<Form> (*products)[4], const Arranged<Form>& x, const Factors<Form>& f,
                            Terms<Form>& out) {
-  float* to = out.s + kRows * kPieces * kStep * (Form::kFactors ? 2 / kPieces : Form::kSums);
+  constexpr int kAt = kRows * kPieces * kStep * (Form::kFactors ? 2 / kPieces : Form::kSums);
   if constexpr (!Form::kFactors) {
-    store(to, to_float(exact_sums<Form, kStep, 0>(products, x)));
-    if constexpr (Form::kSums == 2) store(to + kRows * kPieces, to_float(exact_sums<Form, kStep, 1>(products, x)));
+    store(out.s + kAt, to_float(exact_sums<Form, kStep, 0>(products, x)));
+    if constexpr (Form::kSums == 2)
+      store(out.s + kAt + kRows * kPieces, to_float(exact_sums<Form, kStep, 1>(products, x)));
   } else {
-    const Words a = with_factors<Form, kStep, 0>(products, x, factors),
-                b = with_factors<Form, kStep, 1>(products, x, factors);
-    store(to, to_float(add_pieces(a, b)));
-    if constexpr (kPieces == 1) {
-      const Words c = with_factors<Form, kStep, 2>(products, x, factors),
-                  d = with_factors<Form, kStep, 3>(products, x, factors);
-      store(to + kRows, to_float(add_pieces(c, d)));
-    }
+    store_factored<Form, kStep, 0>(products, x, f, kAt, out);
+    if constexpr (kPieces == 1) store_factored<Form, kStep, 2>(products, x, f, kAt + kRows, out);
   }
 }
 
@@ -157,7 +184,7 @@ KVASIR_SIMD_FN void ask_ahead(const Blocks& rows, int pair, size_t ahead, int st
 
 // Steps kStep and later for one token: registers are multiplied as soon as they are unpacked.
 template <class Form, bool kWhole, int kStep = 0>
-KVASIR_SIMD_FN void sums_of_one(const Blocks& rows, int n, const Arranged<Form>& x, const RowBytes* factors,
+KVASIR_SIMD_FN void sums_of_one(const Blocks& rows, int n, const Arranged<Form>& x, const Factors<Form>& factors,
                                 size_t ahead, Terms<Form>& out) {
   if constexpr (kStep < Form::kSteps) {
     if (!kWhole && n <= kStep * kPieces) return;
@@ -177,7 +204,7 @@ KVASIR_SIMD_FN void sums_of_one(const Blocks& rows, int n, const Arranged<Form>&
 // The same for many tokens, `stride` granules apart: the rows' registers are unpacked once for all of them.
 template <class Form, bool kWhole, int kStep = 0>
 KVASIR_SIMD_FN void sums_of_many(const Blocks& rows, int n, const Arranged<Form>* x, int64_t stride, int tokens,
-                                 const RowBytes* factors, Terms<Form>* out) {
+                                 const Factors<Form>& factors, Terms<Form>* out) {
   if constexpr (kStep < Form::kSteps) {
     if (!kWhole && n <= kStep * kPieces) return;
     Bytes w[4][Form::kRegisters];
@@ -194,13 +221,14 @@ KVASIR_SIMD_FN void sums_of_many(const Blocks& rows, int n, const Arranged<Form>
 }
 
 template <class Form>
-KVASIR_SIMD_FN void factors_of(const Blocks& rows, RowBytes* out) {
-  if constexpr (Form::kFactors) Form::factors(rows, out);
+KVASIR_SIMD_FN void factors_of(const Blocks& rows, Factors<Form>& out) {
+  if constexpr (Form::kFactors) Form::factors(rows, out.of);
+  if constexpr (Form::kOffsetFactors) Form::offset_factors(rows, out.of_offset);
 }
 
 template <class Form, bool kWhole>
 KVASIR_SIMD_FN void granule_of_one(const Blocks& rows, int n, const Arranged<Form>& x, size_t ahead, Terms<Form>& out) {
-  RowBytes factors[4];
+  Factors<Form> factors;
   factors_of<Form>(rows, factors);
   sums_of_one<Form, kWhole>(rows, n, x, factors, ahead, out);
   GranuleScales<Form> scales{};
@@ -212,7 +240,7 @@ KVASIR_SIMD_FN void granule_of_one(const Blocks& rows, int n, const Arranged<For
 template <class Form, bool kWhole>
 KVASIR_SIMD_FN void granule_of_many(const Blocks& rows, int n, const Arranged<Form>* x, int64_t stride, int tokens,
                                     Terms<Form>* out) {
-  RowBytes factors[4];
+  Factors<Form> factors;
   factors_of<Form>(rows, factors);
   GranuleScales<Form> scales{};
   Form::template scales<kWhole>(rows, n, scales);
@@ -227,7 +255,10 @@ KVASIR_SIMD_FN RowFloats chain(const Terms<Form>& terms, const Arranged<Form>& x
   for (int part = 0; part < n; ++part) {
     const int at = kRows * Form::position(part);
     acc = fma(load_rows(terms.s + at), load_rows(terms.d + at), acc);
-    if constexpr (Form::kOffsets) acc = fma(all_rows(x.sum[part]), load_rows(terms.m + at), acc);
+    if constexpr (Form::kOffsetFactors)
+      acc = fma(load_rows(terms.o + at), load_rows(terms.m + at), acc);
+    else if constexpr (Form::kOffsets)
+      acc = fma(all_rows(x.sum[part]), load_rows(terms.m + at), acc);
   }
   return acc;
 }

@@ -29,14 +29,6 @@ inline B32 weights(const std::byte* block, int part) {
   return w;
 }
 
-/// acc after one part: adds the exact sum of products `sum`, then the offset's share.
-template <class Weights>
-inline V16 next(V16 acc, I16 sum, const float* scale, const float* offset, const ActBlock& x) {
-  acc = fma(to_float(sum), load(scale) * set1(x.d), acc);
-  if constexpr (Weights::kOffsets) acc = fma(set1(static_cast<float>(x.sum)), load(offset) * set1(x.d), acc);
-  return acc;
-}
-
 inline void write_lanes(const MatmulArgs& a, int64_t row, int n, int token, V16 y) {
   if (a.bias != nullptr) y = y + load_n(a.bias + row, n);
   store_n(a.y + token * a.y_stride + row, y, n);
@@ -60,7 +52,7 @@ inline Blocks blocks_of(const MatmulArgs& a, int64_t row) {
 struct PanelPart {
   uint8_t w[8][64];
   float scale[16], offset[16];
-  int32_t first[16], second[16];
+  int32_t factors[2][16], offset_factors[2][16];
 };
 
 // Sixteen rows are more streams than a hardware prefetcher follows, so each line is prefetched this many bytes ahead.
@@ -87,12 +79,25 @@ void fill_panel(const MatmulArgs& a, int64_t row, size_t next, PanelPart* panel)
       interleave(w, panel->w[0]);
       store(panel->scale, load(s.scale[part]));
       if constexpr (Weights::kOffsets) store(panel->offset, load(s.offset[part]));
-      if constexpr (Weights::kHalves) {
-        store_i(panel->first, load_i(s.first[part]));
-        store_i(panel->second, load_i(s.second[part]));
+      if constexpr (Weights::kHalves) KVASIR_UNROLL
+      for (int half = 0; half < 2; ++half) {
+        store_i(panel->factors[half], load_i(s.factors[part][half]));
+        if constexpr (Weights::kOffsets) store_i(panel->offset_factors[half], load_i(s.offset_factors[part][half]));
       }
     }
   }
+}
+
+/// acc after one part: adds the exact sum of products `sum`, then the offset's share.
+template <class Weights>
+inline V16 next(V16 acc, I16 sum, const PanelPart& p, const ActBlock& x) {
+  acc = fma(to_float(sum), load(p.scale) * set1(x.d), acc);
+  if constexpr (!Weights::kOffsets) return acc;
+  V16 offsets = set1(static_cast<float>(x.sum));
+  if constexpr (Weights::kHalves)
+    offsets =
+        to_float(set1_i(x.first) * load_i(p.offset_factors[0]) + set1_i(x.sum - x.first) * load_i(p.offset_factors[1]));
+  return fma(offsets, load(p.offset) * set1(x.d), acc);
 }
 
 /// Adds to sums[v][c] the products of n groups, starting at `from`, of V panels' parts with each token's block. n
@@ -139,7 +144,8 @@ inline void part_sums(const PanelPart* const* p, const ActBlock* x, int64_t stri
       second[i] = set1_i(-kOver<Weights> * (x[i % C * stride].sum - x[i % C * stride].first));
     add_groups<Weights, C, V>(p, x, stride, 4, second);
     KVASIR_UNROLL
-    for (int i = 0; i < V * C; ++i) sums[i] = sums[i] * load_i(p[i / C]->first) + second[i] * load_i(p[i / C]->second);
+    for (int i = 0; i < V * C; ++i)
+      sums[i] = sums[i] * load_i(p[i / C]->factors[0]) + second[i] * load_i(p[i / C]->factors[1]);
   }
 }
 
@@ -158,8 +164,7 @@ inline void integer_tokens(const MatmulArgs& a, const PanelPart* panel, int64_t 
     I16 sums[V * C];
     part_sums<Weights, C, V>(p, x, acts, sums);
     KVASIR_UNROLL
-    for (int j = 0; j < V * C; ++j)
-      acc[j] = next<Weights>(acc[j], sums[j], p[j / C]->scale, p[j / C]->offset, x[j % C * acts]);
+    for (int j = 0; j < V * C; ++j) acc[j] = next<Weights>(acc[j], sums[j], *p[j / C], x[j % C * acts]);
   }
   KVASIR_UNROLL
   for (int j = 0; j < V * C; ++j) {
@@ -223,6 +228,12 @@ void matmul_integer(const MatmulArgs& a) {
       return integer_rows<FormAffineK<5>, RowsAffineK<5>>(a);
     case RowForm::q6_k:
       return integer_rows<FormQ6K, RowsQ6K>(a);
+    case RowForm::q3_k:
+      return integer_rows<FormQ3K, RowsQ3K>(a);
+    case RowForm::q2_k:
+      return integer_rows<FormQ2K, RowsQ2K>(a);
+    case RowForm::iq4_xs:
+      return integer_rows<FormIq4Xs, RowsIq4Xs>(a);
     case RowForm::mxfp4:
       return integer_rows<FormMxfp4, RowsMxfp4>(a);
     case RowForm::iq4_nl:

@@ -403,17 +403,7 @@ void matmul(const MatmulArgs& a) {
       return matmul_rows<RowsF16>(a);
     case RowForm::bf16:
       return matmul_rows<RowsBF16>(a);
-    case RowForm::other:
-    case RowForm::q8_0:
-    case RowForm::q4_0:
-    case RowForm::q4_1:
-    case RowForm::q5_0:
-    case RowForm::q5_1:
-    case RowForm::q4_k:
-    case RowForm::q5_k:
-    case RowForm::q6_k:
-    case RowForm::mxfp4:
-    case RowForm::iq4_nl:
+    default:
       return matmul_decoded(a);
   }
 }

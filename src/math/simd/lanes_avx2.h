@@ -41,9 +41,10 @@ KVASIR_SIMD_FN Bytes everywhere(const std::byte* a, const std::byte* b) {
 }
 /// Byte j of each piece becomes its byte index[j].
 KVASIR_SIMD_FN Bytes shuffle_pieces(Bytes x, Bytes index) { return {_mm256_shuffle_epi8(x.v, index.v)}; }
-/// 16 in each byte where x has the bit of `bits`, else 0. Requires: at most one bit in each byte of `bits`.
-KVASIR_SIMD_FN Bytes at4_where(Bytes x, Bytes bits) {
-  return Bytes{_mm256_cmpeq_epi8(_mm256_and_si256(x.v, bits.v), bits.v)} & set1_bytes(16);
+/// kValue in each byte where x has the bit of `bits`, else 0. Requires: at most one bit in each byte of `bits`.
+template <int kValue>
+KVASIR_SIMD_FN Bytes where(Bytes x, Bytes bits) {
+  return Bytes{_mm256_cmpeq_epi8(_mm256_and_si256(x.v, bits.v), bits.v)} & set1_bytes(kValue);
 }
 
 /// The 16 bytes at kFrom of block kBlock, of the rows at a and b. Blocks have kStep bytes, and `n` of them exist.
@@ -63,11 +64,12 @@ KVASIR_SIMD_FN void split32(const std::byte* a, const std::byte* b, Bytes* first
 }
 /// One piece each at a and b.
 KVASIR_SIMD_FN Bytes consecutive(const std::byte* a, const std::byte* b) { return everywhere(a, b); }
-/// Bits 2q and 2q + 1 of every byte, times 16.
-template <int q>
+/// Bits 2q and 2q + 1 of every byte, moved to bits kTo and kTo + 1.
+template <int q, int kTo>
 KVASIR_SIMD_FN Bytes bit_pair(Bytes x) {
-  const __m256i moved = q < 2 ? _mm256_slli_epi16(x.v, 4 - 2 * (q % 2)) : _mm256_srli_epi16(x.v, 2 * (q % 2));
-  return Bytes{moved} & set1_bytes(0x30);
+  constexpr int kLeft = kTo - 2 * q;
+  const __m256i moved = kLeft > 0 ? _mm256_slli_epi16(x.v, kLeft) : _mm256_srli_epi16(x.v, -kLeft);
+  return Bytes{moved} & set1_bytes(3 << kTo);
 }
 
 // ---- products: unsigned weights of kBits bits, signed activations; weights of 8 bits are signed too --------------
@@ -104,7 +106,7 @@ KVASIR_SIMD_FN __m256i as_words(Products<kBits> x) {
   return x.v;
 }
 
-// For weights of 4 bits: each 16-bit lane is a sum of four products, and four such sums still fit 16 bits.
+// For weights of at most 4 bits: each 16-bit lane is a sum of four products, and four such sums still fit 16 bits.
 KVASIR_SIMD_FN Words sum_rows_of_halves(__m256i a, __m256i b, __m256i c, __m256i d) {
   const __m256i ab = _mm256_add_epi16(_mm256_unpacklo_epi16(a, b), _mm256_unpackhi_epi16(a, b)),
                 cd = _mm256_add_epi16(_mm256_unpacklo_epi16(c, d), _mm256_unpackhi_epi16(c, d)),
@@ -116,7 +118,7 @@ KVASIR_SIMD_FN Words sum_rows_of_halves(__m256i a, __m256i b, __m256i c, __m256i
 /// From registers of rows 0 and 4, 1 and 5, 2 and 6, 3 and 7: each row's sum of products, in the order of rows.
 template <int kBits>
 KVASIR_SIMD_FN Words sum_rows(const Products<kBits>* rows) {
-  if constexpr (kBits == 4 && kHalfWords<kBits>) return sum_rows_of_halves(rows[0].v, rows[1].v, rows[2].v, rows[3].v);
+  if constexpr (kBits <= 4 && kHalfWords<kBits>) return sum_rows_of_halves(rows[0].v, rows[1].v, rows[2].v, rows[3].v);
   const __m256i a = as_words(rows[0]), b = as_words(rows[1]), c = as_words(rows[2]), d = as_words(rows[3]);
   const __m256i ab = _mm256_add_epi32(_mm256_unpacklo_epi32(a, b), _mm256_unpackhi_epi32(a, b)),
                 cd = _mm256_add_epi32(_mm256_unpacklo_epi32(c, d), _mm256_unpackhi_epi32(c, d));
@@ -131,7 +133,9 @@ KVASIR_SIMD_FN Words shift_left(Words x) {
 }
 KVASIR_SIMD_FN Words operator*(Words a, Words b) { return {_mm256_mullo_epi32(a.v, b.v)}; }
 KVASIR_SIMD_FN Floats to_float(Words x) { return {_mm256_cvtepi32_ps(x.v)}; }
+KVASIR_SIMD_FN Floats operator-(Floats a, Floats b) { return {_mm256_sub_ps(a.v, b.v)}; }
 KVASIR_SIMD_FN Floats operator*(Floats a, Floats b) { return {_mm256_mul_ps(a.v, b.v)}; }
+KVASIR_SIMD_FN Floats set1_floats(float x) { return {_mm256_set1_ps(x)}; }
 KVASIR_SIMD_FN Floats load_floats(const float* p) { return {_mm256_loadu_ps(p)}; }
 KVASIR_SIMD_FN void store(float* p, Floats x) { _mm256_storeu_ps(p, x.v); }
 /// Adds the two pieces of a register, or a's and b's if a register holds one piece.

@@ -49,9 +49,10 @@ KVASIR_SIMD_FN Bytes everywhere(const std::byte* a, const std::byte* b) {
 }
 /// Byte j of each piece becomes its byte index[j].
 KVASIR_SIMD_FN Bytes shuffle_pieces(Bytes x, Bytes index) { return {_mm512_shuffle_epi8(x.v, index.v)}; }
-/// 16 in each byte where x has one of the bits, else 0.
-KVASIR_SIMD_FN Bytes at4_where(Bytes x, Bytes bits) {
-  return {_mm512_maskz_set1_epi8(_mm512_test_epi8_mask(x.v, bits.v), 16)};
+/// kValue in each byte where x has one of the bits, else 0.
+template <int kValue>
+KVASIR_SIMD_FN Bytes where(Bytes x, Bytes bits) {
+  return {_mm512_maskz_set1_epi8(_mm512_test_epi8_mask(x.v, bits.v), kValue)};
 }
 
 // A constant permutation that picks 16-bit words from two registers.
@@ -115,13 +116,14 @@ KVASIR_SIMD_FN Bytes consecutive(const std::byte* a, const std::byte* b) {
   const auto load32 = [](const std::byte* p) { return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)); };
   return {_mm512_maskz_inserti64x4(0xff, _mm512_castsi256_si512(load32(a)), load32(b), 1)};
 }
-/// Bits 2q and 2q + 1 of every byte, times 16.
-template <int q>
+/// Bits 2q and 2q + 1 of every byte, moved to bits kTo and kTo + 1.
+template <int q, int kTo>
 KVASIR_SIMD_FN Bytes bit_pair(Bytes x) {
-  constexpr unsigned kBy = q < 2 ? 4 - 2 * (q % 2) : 2 * (q % 2);
-  return Bytes{q < 2 ? _mm512_maskz_slli_epi16(~__mmask32{0}, x.v, kBy)
+  constexpr bool kLeft = kTo > 2 * q;
+  constexpr unsigned kBy = kLeft ? kTo - 2 * q : 2 * q - kTo;
+  return Bytes{kLeft ? _mm512_maskz_slli_epi16(~__mmask32{0}, x.v, kBy)
                      : _mm512_maskz_srli_epi16(~__mmask32{0}, x.v, kBy)} &
-         set1_bytes(0x30);
+         set1_bytes(3 << kTo);
 }
 
 // ---- products: unsigned weights of kBits bits, signed activations; weights of 8 bits in as_weights()'s form ------
@@ -177,7 +179,9 @@ KVASIR_SIMD_FN Words shift_left(Words x) {
 }
 KVASIR_SIMD_FN Words operator*(Words a, Words b) { return {_mm512_mullo_epi32(a.v, b.v)}; }
 KVASIR_SIMD_FN Floats to_float(Words x) { return {_mm512_maskz_cvtepi32_ps(kAllLanes, x.v)}; }
+KVASIR_SIMD_FN Floats operator-(Floats a, Floats b) { return {_mm512_sub_ps(a.v, b.v)}; }
 KVASIR_SIMD_FN Floats operator*(Floats a, Floats b) { return {_mm512_mul_ps(a.v, b.v)}; }
+KVASIR_SIMD_FN Floats set1_floats(float x) { return {_mm512_set1_ps(x)}; }
 KVASIR_SIMD_FN Floats load_floats(const float* p) { return {_mm512_loadu_ps(p)}; }
 KVASIR_SIMD_FN void store(float* p, Floats x) { _mm512_storeu_ps(p, x.v); }
 /// Adds a's two pieces, then b's two, both given row by row. The results are the pieces of one register, piece by

@@ -28,7 +28,9 @@ KVASIR_SIMD_FN Floats load_floats(const float* p) { return {vld1q_f32(p)}; }
 KVASIR_SIMD_FN void store(float* p, Floats x) { vst1q_f32(p, x.v); }
 KVASIR_SIMD_FN RowFloats all_rows(float x) { return {vdupq_n_f32(x)}; }
 KVASIR_SIMD_FN RowFloats operator+(RowFloats a, RowFloats b) { return {vaddq_f32(a.v, b.v)}; }
+KVASIR_SIMD_FN RowFloats operator-(RowFloats a, RowFloats b) { return {vsubq_f32(a.v, b.v)}; }
 KVASIR_SIMD_FN RowFloats operator*(RowFloats a, RowFloats b) { return {vmulq_f32(a.v, b.v)}; }
+KVASIR_SIMD_FN RowFloats set1_floats(float x) { return {vdupq_n_f32(x)}; }
 KVASIR_SIMD_FN RowFloats negate(RowFloats x) { return {vnegq_f32(x.v)}; }
 /// a * b + c, rounded once.
 KVASIR_SIMD_FN RowFloats fma(RowFloats a, RowFloats b, RowFloats c) { return {vfmaq_f32(c.v, a.v, b.v)}; }
@@ -48,8 +50,11 @@ KVASIR_SIMD_FN Bytes twice(const void* p) { return everywhere(p); }
 KVASIR_SIMD_FN Bytes everywhere(const std::byte* a, const std::byte*) { return everywhere(a); }
 /// Byte j of each piece becomes its byte index[j].
 KVASIR_SIMD_FN Bytes shuffle_pieces(Bytes x, Bytes index) { return {vqtbl1q_u8(x.v, index.v)}; }
-/// 16 in each byte where x has one of the bits, else 0.
-KVASIR_SIMD_FN Bytes at4_where(Bytes x, Bytes bits) { return Bytes{vtstq_u8(x.v, bits.v)} & set1_bytes(16); }
+/// kValue in each byte where x has one of the bits, else 0.
+template <int kValue>
+KVASIR_SIMD_FN Bytes where(Bytes x, Bytes bits) {
+  return Bytes{vtstq_u8(x.v, bits.v)} & set1_bytes(kValue);
+}
 /// The 16 bytes at kFrom of block kBlock of the row at a. Blocks have kStep bytes.
 template <int kStep, int kFrom, int kBlock, bool kWhole>
 KVASIR_SIMD_FN Bytes pieces(const std::byte* a, const std::byte*, int) {
@@ -66,10 +71,10 @@ KVASIR_SIMD_FN void split32(const std::byte* a, const std::byte*, Bytes* first, 
   *last = everywhere(a + 16);
 }
 KVASIR_SIMD_FN Bytes consecutive(const std::byte* a, const std::byte*) { return everywhere(a); }
-/// Bits 2q and 2q + 1 of every byte, times 16.
-template <int q>
+/// Bits 2q and 2q + 1 of every byte, moved to bits kTo and kTo + 1.
+template <int q, int kTo>
 KVASIR_SIMD_FN Bytes bit_pair(Bytes x) {
-  return Bytes{vshlq_u8(x.v, vdupq_n_s8(4 - 2 * q))} & set1_bytes(0x30);
+  return Bytes{vshlq_u8(x.v, vdupq_n_s8(kTo - 2 * q))} & set1_bytes(3 << kTo);
 }
 
 // ---- products ---------------------------------------------------------------------------------------------------
@@ -124,12 +129,16 @@ template <int kBy>
 KVASIR_SIMD_FN RowBytes shift_right(RowBytes x) {
   return {vshrq_n_u8(x.v, kBy)};
 }
-/// evens(): bytes 0 and 2 of a's rows, then of b's; odds(): bytes 1 and 3.
-KVASIR_SIMD_FN RowBytes evens(RowBytes a, RowBytes b) {
-  return {vreinterpretq_u8_u32(vuzp1q_u32(vreinterpretq_u32_u8(a.v), vreinterpretq_u32_u8(b.v)))};
+template <int kBy>
+KVASIR_SIMD_FN RowBytes shift_left(RowBytes x) {
+  return {vshlq_n_u8(x.v, kBy)};
 }
-KVASIR_SIMD_FN RowBytes odds(RowBytes a, RowBytes b) {
-  return {vreinterpretq_u8_u32(vuzp2q_u32(vreinterpretq_u32_u8(a.v), vreinterpretq_u32_u8(b.v)))};
+KVASIR_SIMD_FN RowBytes operator-(RowBytes a, RowBytes b) { return {vsubq_u8(a.v, b.v)}; }
+/// Bytes i and j of a's rows, then bytes k and l of b's.
+template <int i, int j, int k, int l>
+KVASIR_SIMD_FN RowBytes pick(RowBytes a, RowBytes b) {
+  return {vreinterpretq_u8_u32(
+      __builtin_shufflevector(vreinterpretq_u32_u8(a.v), vreinterpretq_u32_u8(b.v), i, j, 4 + k, 4 + l))};
 }
 /// Reads the 16 bytes at `at` of four rows: out[i] has bytes 4i..4i+3.
 KVASIR_SIMD_FN void transpose16(const Blocks& rows, int at, RowBytes* out) {

@@ -40,12 +40,17 @@ template <int kBy>
 KVASIR_SIMD_FN RowBytes shift_right(RowBytes x) {
   return {_mm256_srli_epi16(x.v, kBy)};
 }
-/// evens(): bytes 0 and 2 of a, then of b; odds(): bytes 1 and 3.
-KVASIR_SIMD_FN RowBytes evens(RowBytes a, RowBytes b) {
-  return {_mm256_castps_si256(_mm256_shuffle_ps(_mm256_castsi256_ps(a.v), _mm256_castsi256_ps(b.v), 0x88))};
+/// Shifts every byte left; must be masked too.
+template <int kBy>
+KVASIR_SIMD_FN RowBytes shift_left(RowBytes x) {
+  return {_mm256_slli_epi16(x.v, kBy)};
 }
-KVASIR_SIMD_FN RowBytes odds(RowBytes a, RowBytes b) {
-  return {_mm256_castps_si256(_mm256_shuffle_ps(_mm256_castsi256_ps(a.v), _mm256_castsi256_ps(b.v), 0xdd))};
+KVASIR_SIMD_FN RowBytes operator-(RowBytes a, RowBytes b) { return {_mm256_sub_epi8(a.v, b.v)}; }
+/// Bytes i and j of a's rows, then bytes k and l of b's.
+template <int i, int j, int k, int l>
+KVASIR_SIMD_FN RowBytes pick(RowBytes a, RowBytes b) {
+  constexpr int kOrder = i | j << 2 | k << 4 | l << 6;
+  return {_mm256_castps_si256(_mm256_shuffle_ps(_mm256_castsi256_ps(a.v), _mm256_castsi256_ps(b.v), kOrder))};
 }
 KVASIR_SIMD_FN __m128i load16(const std::byte* p) { return _mm_loadu_si128(reinterpret_cast<const __m128i*>(p)); }
 /// Reads the 16 bytes at `at` of the rows: out[i] has bytes 4i..4i+3.
