@@ -38,11 +38,12 @@ struct QuantizeReport {
 /// The values of QuantizeOptions::type.
 std::vector<std::string_view> quantize_types();
 
-/// Writes the file. Vectors are f32. For an integer type, rows that are not whole blocks fall back (q4_k to q5_0, any
-/// type to f16), the vocabulary's matrices (token_embd, output) are q6_k or else q8_0 with a 4-bit type, and learned
-/// positions are f32. The file appears complete or not at all. A model of any size needs a few MiB besides its mapping.
-/// Errors: those of Model::open(); unsupported, a model that is already quantised or that GGUF cannot express, or such
-/// a tokenizer; damaged, a value that is not finite; bad_argument, an output that exists; io.
+/// Writes the file. Vectors are f32. Each other tensor gets the type that llama.cpp chooses for a file of this
+/// name: q4_k_m, q3_k_m and the like are mixes, the matrix that makes the logits is q6_k with a type of fewer bits,
+/// rows that are not whole blocks fall back (q4_k to q5_0, any type to f16), and learned positions are f32. mxfp4 is
+/// for experts, and q8_0 for the rest. The file appears complete or not at all. A model of any size needs a few MiB
+/// besides its mapping. Errors: those of Model::open(); unsupported, a model that is already quantised or that GGUF
+/// cannot express, or such a tokenizer; damaged, a value that is not finite; bad_argument, an output that exists; io.
 Result<QuantizeReport> quantize(const QuantizeOptions& options);
 
 }  // namespace kvasir

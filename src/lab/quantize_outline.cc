@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <set>
 
 #include <fmt/format.h>
@@ -40,14 +41,14 @@ Result<void> refuse_integers(const TensorInfo& tensor, const std::string& where)
 
 class FolderPlanner {
  public:
-  FolderPlanner(const fs::path& path, const QuantizeOptions& options)
-      : where_(path.string()), options_(options), types_(*find_codec(options.type)) {}
+  FolderPlanner(const fs::path& path, const QuantizeOptions& options) : where_(path.string()), options_(options) {}
 
   Result<GgufOutline> run() {
     KVASIR_TRY(ModelFiles files, read_model_files(where_));
     KVASIR_TRY(ModelDescription description, describe_model(files, where_));
     family_ = description.family;
     config_ = std::move(description.config);
+    types_.emplace(options_.type, config_);
     if (const std::string note = note_of(description.ignored); !note.empty()) outline_.notes.push_back(note);
     names_ = &family_->gguf;
     if (names_->arch.empty())
@@ -64,7 +65,7 @@ class FolderPlanner {
     KVASIR_CHECK(special_ids());
     if (files.generation) sampling(description.sampling);
     KVASIR_CHECK(tokenizer(files));
-    const std::vector<std::string> notes = types_.notes();
+    const std::vector<std::string> notes = types_->notes();
     outline_.notes.insert(outline_.notes.begin(), notes.begin(), notes.end());
     return std::move(outline_);
   }
@@ -161,7 +162,7 @@ class FolderPlanner {
     t.transpose = spec.shape.size() == 2 && spec.conv1d && names_->transposed;
     if (t.transpose) std::reverse(t.decl.shape.begin(), t.decl.shape.end());
     if (names_->is_paired(layer_part(t.decl.name)) && !interleaved()) t.pair_dim = config_.head_dim;
-    t.decl.codec = &types_.choose(t.decl.name, t.decl.shape);
+    t.decl.codec = &types_->choose(t.decl.name, t.decl.shape);
     outline_.tensors.push_back(std::move(t));
     return {};
   }
@@ -265,7 +266,7 @@ class FolderPlanner {
 
   const std::string where_;
   const QuantizeOptions& options_;
-  TypeChooser types_;
+  std::optional<TypeChooser> types_;
   const Family* family_ = nullptr;
   const GgufNames* names_ = nullptr;
   ModelConfig config_;
@@ -283,7 +284,8 @@ bool copied(std::string_view key, bool with_tokenizer) {
 
 Result<GgufOutline> outline_of_gguf(const fs::path& path, const QuantizeOptions& options) {
   KVASIR_TRY(const ModelFiles files, read_model_files(path));
-  KVASIR_CHECK(describe_model(files, path.string()));  // refuses models that Kvasir does not support
+  // Refuses models that Kvasir does not support.
+  KVASIR_TRY(const ModelDescription description, describe_model(files, path.string()));
   KVASIR_TRY(GgufFile file, open_gguf(path));
   if (!options.tokenizer.empty())
     return fail(Error::bad_argument, "a GGUF file keeps the tokenizer that it has", "QuantizeOptions::tokenizer",
@@ -294,7 +296,7 @@ Result<GgufOutline> outline_of_gguf(const fs::path& path, const QuantizeOptions&
   if (!options.with_tokenizer) outline.entries.string("tokenizer.ggml.model", "no_vocab");
   outline.entries.u32("general.file_type", file_type(options.type));
   outline.entries.u32("general.quantization_version", kQuantizationVersion);
-  TypeChooser types(*find_codec(options.type));
+  TypeChooser types(options.type, description.config);
   outline.source = std::move(file.tensors);
   std::vector<const TensorInfo*> order;
   for (const TensorInfo& tensor : outline.source.tensors) order.push_back(&tensor);

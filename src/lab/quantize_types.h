@@ -1,4 +1,4 @@
-// Chooses the type of each tensor of a GGUF file for a requested weight type.
+// Chooses the type of each tensor of a GGUF file for a requested weight type: a codec, or a mix of several.
 #pragma once
 
 #include <map>
@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "arch/config.h"
 #include "dtype/codec.h"
 
 namespace kvasir {
@@ -13,23 +14,32 @@ namespace kvasir {
 /// A type that can be requested, with llama.cpp's number for a file of it.
 struct FileType {
   std::string_view name;
-  uint32_t number;  ///< general.file_type. Source: ggml-org/llama.cpp, enum llama_ftype
+  uint32_t number;         ///< general.file_type. Source: ggml-org/llama.cpp, enum llama_ftype
+  std::string_view codec;  ///< of the matrices for which the type has no rule
 };
 std::span<const FileType> file_types();
 
 /// Chooses types, and records each deviation from the requested one.
 class TypeChooser {
  public:
-  explicit TypeChooser(const Codec& asked) : asked_(asked) {}
+  /// Requires: `type` is the name of one of file_types().
+  TypeChooser(std::string_view type, const ModelConfig& config);
 
   const Codec& choose(std::string_view name, const std::vector<int64_t>& shape);
   /// One line for each kind of tensor that does not have the requested type.
   std::vector<std::string> notes() const;
 
  private:
-  const Codec& matrix_type(std::string_view name, int64_t cols);
+  /// What the rules depend on.
+  struct Facts {
+    int layers = 0, group = 1, experts = 0;  ///< group: query heads per KV head
+    bool tied_head = false;
+  };
+  std::string_view matrix_type(std::string_view name, const std::vector<int64_t>& shape) const;
+  std::string_view by_rules(std::string_view kind, int layer) const;
 
-  const Codec& asked_;
+  const FileType& type_;
+  Facts facts_;
   std::map<std::string, int> fallbacks_;  // line without its count -> tensors
 };
 

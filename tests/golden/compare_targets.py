@@ -2,10 +2,9 @@
 
 usage: compare_targets.py --program build/kvasir --arm RUNNER... neon_receipts      (cmake/neon.cmake)
 
-The models: models/tales in every type of fewer than 32 bits that `kvasir quantize` writes; `synth tiny-k`, whose rows
-are whole blocks of 256, so that all its matrices are q4_k or q6_k; and for each block that Llama lacks a tiny model of
-a family that has it (make_families.py), computed by this machine's own targets too. The first model also runs with K
-and V in integer types. All receipts must differ. 70 ids cross a tile of attention and 8 more follow. receipt_test.cc
+The models: models/tales in several types that `kvasir quantize` writes; `synth tiny-k`, whose rows are whole blocks of
+256, in types of such blocks; and for each block that Llama lacks a tiny model of a family that has it
+(make_families.py), computed by this machine's own targets too. The first model also runs with K and V in integer types. All receipts must differ. 70 ids cross a tile of attention and 8 more follow. receipt_test.cc
 checks that this machine's targets agree on Llama models.
 """
 import argparse
@@ -18,7 +17,7 @@ import tempfile
 from compare_logits import ROOT, made_up_ids
 from make_families import write_model
 
-MODELS = (('tales', 4096, ('f16', 'bf16', 'q8_0', 'q4_0', 'q4_k')), ('tiny-k', 512, ('q4_k',)))
+MODELS = (('tales', 4096, ('f16', 'bf16', 'q8_0', 'q4_0', 'q4_k')), ('tiny-k', 512, ('q4_k', 'q3_k', 'q2_k', 'iq4_xs')))
 KV_TYPES = ('q8_0', 'q4_0h')     # of the first model, besides f32
 # Soft caps and GELU; two thetas; layers without RoPE; multipliers; YaRN and temperature; norms after, of rows; LongRoPE;
 # LayerNorm, parallel, rotated in part; experts by softmax, by sigmoid, by near scores; scores for nothing and MXFP4.

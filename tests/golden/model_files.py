@@ -250,6 +250,53 @@ def decode_q6_k(raw):
     return (scales[:, :, None] * values).reshape(-1, 256)
 
 
+def by_pairs(packed):
+    """Per 128 elements, bits 2i, 2i + 1 of byte j of 32 belong to 32i + j. [blocks, 64] -> [blocks, 16 groups, 16]."""
+    values = packed.reshape(-1, 2, 1, 32) >> np.array([0, 2, 4, 6], np.uint8)[:, None] & 3
+    return values.reshape(-1, 16, 16).astype(np.int64)
+
+
+def decode_q2_k(raw):
+    """Each of 16 bytes has a group's scale in the low four bits and its minimum in the high ones."""
+    scales = float16(raw[:, 80:82]) * (raw[:, :16] & 15)
+    minima = float16(raw[:, 82:84]) * (raw[:, :16] >> 4)
+    return (scales[:, :, None] * by_pairs(raw[:, 16:80]) - minima[:, :, None]).reshape(-1, 256)
+
+
+def decode_q3_k(raw):
+    """Bit i of byte j of 32 is the third of element 32i + j. 8 bytes have the low four bits of 16 scales, the low
+    nibbles first; bits 2i, 2i + 1 of byte j of 4 others are the high ones of scale 4i + j."""
+    third = raw[:, None, :32] >> np.arange(8, dtype=np.uint8)[:, None] & 1
+    values = by_pairs(raw[:, 32:96]) + 4 * third.reshape(-1, 16, 16).astype(np.int64) - 4
+    high = raw[:, None, 104:108] >> np.array([0, 2, 4, 6], np.uint8)[:, None] & 3
+    scales = halves(raw[:, 96:104]) + 16 * high.reshape(-1, 16).astype(np.int64) - 32
+    return ((float16(raw[:, 108:110]) * scales)[:, :, None] * values).reshape(-1, 256)
+
+
+IQ4 = np.array([-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113])
+
+
+def decode_iq4_nl(raw):
+    return float16(raw[:, :2]) * IQ4[halves(raw[:, 2:])]
+
+
+def decode_iq4_xs(raw):
+    """Nibble i of 4 bytes and bits 2i, 2i + 1 of 16 make the scale of part i; a part has 16 bytes."""
+    low = np.stack([raw[:, 4:8] & 15, raw[:, 4:8] >> 4], -1).reshape(-1, 8).astype(np.int64)
+    high = np.ascontiguousarray(raw[:, 2:4]).view('<u2').astype(np.int64) >> np.arange(0, 16, 2) & 3
+    scales = float16(raw[:, :2]) * (low + 16 * high - 32)
+    return (scales[:, :, None] * IQ4[halves(raw[:, 8:].reshape(-1, 8, 16))]).reshape(-1, 256)
+
+
+def decode_q5_k(raw):
+    """As q4_k, with bit i of byte j of 32 as the fifth of element 32i + j."""
+    fifth = (raw[:, None, 16:48] >> np.arange(8, dtype=np.uint8)[:, None] & 1).astype(np.float64)
+    ones = np.concatenate([raw[:, :16], np.full((len(raw), 128), 0x11, np.uint8)], 1)
+    none = np.concatenate([raw[:, :16], np.zeros((len(raw), 128), np.uint8)], 1)
+    scale = decode_q4_k(ones) - decode_q4_k(none)
+    return decode_q4_k(np.concatenate([raw[:, :16], raw[:, 48:]], 1)) + 16 * scale * fifth.reshape(-1, 256)
+
+
 def decode_mxfp4(raw):
     """Four bits are a sign and one of eight numbers; a block's power of two has the exponent of a byte minus 127."""
     values = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6, 0, -0.5, -1, -1.5, -2, -3, -4, -6])
@@ -258,7 +305,9 @@ def decode_mxfp4(raw):
 
 # By GGUF's number of a packed type: elements and bytes of a block, and the decoder of [blocks, bytes].
 GGUF_INTEGERS = {2: (32, 18, decode_q4_0), 6: (32, 22, decode_q5_0), 8: (32, 34, decode_q8_0),
-                 12: (256, 144, decode_q4_k), 14: (256, 210, decode_q6_k), 39: (32, 17, decode_mxfp4)}
+                 10: (256, 84, decode_q2_k), 11: (256, 110, decode_q3_k), 12: (256, 144, decode_q4_k),
+                 13: (256, 176, decode_q5_k), 14: (256, 210, decode_q6_k), 20: (32, 18, decode_iq4_nl),
+                 23: (256, 136, decode_iq4_xs), 39: (32, 17, decode_mxfp4)}
 
 
 def gguf_values(raw, at, kind, count):
