@@ -219,6 +219,7 @@ class KVASIR_API Engine {
 
   struct Impl;  ///< internal to the library
   explicit Engine(std::unique_ptr<Impl> impl);
+  Impl& impl() { return *impl_; }
 
  private:
   std::unique_ptr<Impl> impl_;

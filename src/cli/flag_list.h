@@ -475,6 +475,14 @@ inline constexpr Flag kQuantizeType{.names = "--type",
                                     .unit = "a weight type to write",
                                     .choices = quantize_type_choices,
                                     .required = true};
+inline constexpr Flag kImportance{
+    .names = "--imatrix", .help = "file of imatrix or llama-imatrix: which errors matter", .kind = Kind::input};
+inline constexpr Flag kTensorTypes{
+    .names = "--keep",
+    .help = "NAME=TYPE: the type of a tensor, or of every layer's of that kind (attn_v); may be given more than once",
+    .kind = Kind::texts};
+inline constexpr Flag kImatrixModel{.names = "MODEL", .help = "GGUF file of the model", .required = true};
+inline constexpr Flag kImatrixOut{.names = "--out,-o", .help = "GGUF file to write", .kind = Kind::output};
 inline constexpr Flag kNoTokenizer{.names = "--no-tokenizer",
                                    .help = "write no tokenizer: only token ids will work",
                                    .kind = Kind::toggle,

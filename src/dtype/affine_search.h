@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <limits>
 
+#include "dtype/error_weights.h"
 #include "dtype/integer_row_ops.h"
 
 namespace kvasir::affine_search {
@@ -33,33 +34,34 @@ struct Search {
       w[j] = static_cast<float>(static_cast<int>(std::clamp((x[j] + fit.minimum) * inverse, 0.0, double(most)) + 0.5));
   }
 
-  static double squared_error(Fit fit, const float* x, const float* w) {
+  static double squared_error(Fit fit, const float* x, const float* weight, const float* w) {
     double error = 0;
     for (int j = 0; j < kPart; ++j) {
       const double e = fit.scale * w[j] - fit.minimum - x[j];
-      error += e * e;
+      error += weight[j] * e * e;
     }
     return error;
   }
 
   /// The best scale and minimum for given w: least squares, or a line through 0 if the minimum would be negative.
-  static Fit least_squares(const float* x, const float* w) {
-    double sum_w = 0, sum_ww = 0, sum_x = 0, sum_wx = 0;
+  static Fit least_squares(const float* x, const float* weight, const float* w) {
+    double sum = 0, sum_w = 0, sum_ww = 0, sum_x = 0, sum_wx = 0;
     for (int j = 0; j < kPart; ++j) {
-      sum_w += w[j], sum_ww += double{w[j]} * w[j];
-      sum_x += x[j], sum_wx += double{w[j]} * x[j];
+      const double of = weight[j], of_w = of * w[j];
+      sum += of, sum_w += of_w, sum_ww += of_w * w[j];
+      sum_x += of * x[j], sum_wx += of_w * x[j];
     }
-    const double spread = kPart * sum_ww - sum_w * sum_w;
+    const double spread = sum * sum_ww - sum_w * sum_w;
     Fit fit;
-    if (spread > 0) fit.scale = std::max((kPart * sum_wx - sum_w * sum_x) / spread, 0.0);
-    fit.minimum = (fit.scale * sum_w - sum_x) / kPart;
+    if (spread > 0) fit.scale = std::max((sum * sum_wx - sum_w * sum_x) / spread, 0.0);
+    fit.minimum = sum > 0 ? (fit.scale * sum_w - sum_x) / sum : 0;
     if (fit.minimum >= 0) return fit;
     return {sum_ww > 0 ? std::max(sum_wx / sum_ww, 0.0) : 0.0, 0};
   }
 
   /// Tries steps from coarser than the range requires to slightly finer (which clips the ends), each improved by least
   /// squares. On normally distributed numbers the error is a tenth below that of the range's own step.
-  static Fit best_fit(const float* x, int most) {
+  static Fit best_fit(const float* x, const float* weight, int most) {
     const Range range = range_of(x, kPart);
     const double low = std::min(double{range.low}, 0.0), width = range.high - low;
     if (!(width > 0)) return {0, -low};
@@ -68,9 +70,9 @@ struct Search {
     for (double steps = std::max(most - 3, 1); steps <= most + 1; steps += 0.5) {
       float w[kPart];
       round_to({width / steps, -low}, x, most, w);
-      const Fit fit = least_squares(x, w);
+      const Fit fit = least_squares(x, weight, w);
       round_to(fit, x, most, w);
-      const double error = squared_error(fit, x, w);
+      const double error = squared_error(fit, x, weight, w);
       if (error < least) least = error, best = fit;
     }
     return best;
@@ -78,7 +80,7 @@ struct Search {
 
   /// Tries the integers at and next to the wanted ones and returns the pair with the least error; `w` receives its
   /// integers.
-  static Multiples best_multiples(const float* x, Fit wanted, Fit unit, int most, int* w) {
+  static Multiples best_multiples(const float* x, const float* weight, Fit wanted, Fit unit, int most, int* w) {
     const auto near = [](double value, double step) {
       return step > 0 ? static_cast<int>(std::clamp(value / step + 0.5, 0.0, double(kMostScale))) : 0;
     };
@@ -93,7 +95,7 @@ struct Search {
       const Fit fit{unit.scale * multiples.scale, unit.minimum * multiples.minimum};
       float rounded[kPart];
       round_to(fit, x, most, rounded);
-      const double error = squared_error(fit, x, rounded);
+      const double error = squared_error(fit, x, weight, rounded);
       if (error >= least) continue;
       least = error, best = multiples;
       std::copy(rounded, rounded + kPart, w);
@@ -101,15 +103,17 @@ struct Search {
     return best;
   }
 
-  /// Searches for the units, written as f16 to `units` and `units` + 2, and for each part's multiples and the integers
-  /// w, up to `most`. Units are NaN and all integers 0 if an element is not finite. Returns how many units saturated.
+  /// Searches for the units that make the sum of weighted squared errors small, written as f16 to `units` and `units` +
+  /// 2, and for each part's multiples and the integers w, up to `most`. Units are NaN and all integers 0 if an element
+  /// is not finite. Returns how many units saturated.
   template <size_t kParts>
-  static int64_t fit(const float* x, int most, std::byte* units, std::array<Multiples, kParts>* multiples, int* w) {
+  static int64_t fit(const float* x, const float* weight, int most, std::byte* units,
+                     std::array<Multiples, kParts>* multiples, int* w) {
     std::array<Fit, kParts> fits{};
     const bool finite = !std::isnan(range_of(x, kPart * static_cast<int>(kParts)).low);
     Fit largest{finite ? 0.0 : NAN, finite ? 0.0 : NAN};
     for (size_t p = 0; finite && p < kParts; ++p) {
-      fits[p] = best_fit(x + p * kPart, most);
+      fits[p] = best_fit(x + p * kPart, weight + p * kPart, most);
       largest = {std::max(largest.scale, fits[p].scale), std::max(largest.minimum, fits[p].minimum)};
     }
     const int64_t saturated = put_half(static_cast<float>(largest.scale / kMostScale), units) +
@@ -117,7 +121,7 @@ struct Search {
     const Fit unit{half_at(units), half_at(units + 2)};
     if (!finite) std::fill_n(w, kPart * kParts, 0);
     for (size_t p = 0; finite && p < kParts; ++p)
-      (*multiples)[p] = best_multiples(x + p * kPart, fits[p], unit, most, w + p * kPart);
+      (*multiples)[p] = best_multiples(x + p * kPart, weight + p * kPart, fits[p], unit, most, w + p * kPart);
     return saturated;
   }
 };

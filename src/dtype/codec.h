@@ -23,6 +23,8 @@ struct Codec {
 
   /// Encodes n floats (n a multiple of block_elems). Returns the number of values that saturated.
   int64_t (*encode)(const float* src, std::byte* dst, int64_t n);
+  /// The same with the errors weighed by importance[n] (error_weights.h). Null if the type does not search.
+  int64_t (*encode_by)(const float* src, const float* importance, std::byte* dst, int64_t n) = nullptr;
   /// Decodes the first n values exactly; the last block may contain more.
   void (*decode)(const std::byte* src, float* dst, int64_t n);
   /// Returns sum_i row[i] * act[i], summed in the order of docs/numerics.md. `act` points at n floats, or at n / 32

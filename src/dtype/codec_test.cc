@@ -195,7 +195,7 @@ TEST(Codec, RowBytesCountWholeBlocks) {
   EXPECT_EQ(codec_f16().row_bytes(7), 14u);
   EXPECT_EQ(codec_bf16().row_bytes(7), 14u);
   EXPECT_EQ(codec_f32().row_bytes(0), 0u);
-  const Codec blocks{"q", "Q", "", 32, 34, Act::q8, RowForm::other, nullptr, nullptr, nullptr};
+  const Codec blocks{"q", "Q", "", 32, 34, Act::q8, RowForm::other, nullptr, nullptr, nullptr, nullptr};
   EXPECT_EQ(blocks.row_bytes(1), 34u);
   EXPECT_EQ(blocks.row_bytes(32), 34u);
   EXPECT_EQ(blocks.row_bytes(33), 68u);

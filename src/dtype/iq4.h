@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <limits>
 
+#include "dtype/error_weights.h"
 #include "dtype/table16.h"
 
 namespace kvasir::iq4 {
@@ -32,35 +33,35 @@ inline int nearest(float x) {
 }
 
 /// Writes the indices of the entries nearest to x / scale; a quotient that is not finite counts as 0. Returns the sum
-/// of squared errors.
-inline double round_to(float scale, const float* x, int* index) {
+/// of weighted squared errors.
+inline double round_to(float scale, const float* x, const float* weight, int* index) {
   double error = 0;
   for (int j = 0; j < kActElems; ++j) {
     const float quotient = scale != 0 ? x[j] / scale : 0;
     index[j] = nearest(std::isfinite(quotient) ? quotient : 0);
     const double e = double{scale} * kTable[index[j]] - x[j];
-    error += e * e;
+    error += weight[j] * e * e;
   }
   return error;
 }
 
 /// The scale of 32 elements: tries to put the value furthest from 0 at and around either end of the table, each
 /// improved by least squares. NaN if an element is not finite.
-inline double best_scale(const float* x) {
+inline double best_scale(const float* x, const float* weight) {
   const double extreme = range_of(x, kActElems).extreme();
   if (extreme == 0 || std::isnan(extreme)) return extreme;
   double best = 0, least = std::numeric_limits<double>::infinity();
   for (const double end : {double{kTable[0]}, double{kTable[15]}})
     for (double by = 0.84; by < 1.13; by += 0.04) {
       int index[kActElems];
-      round_to(static_cast<float>(extreme / (end * by)), x, index);
+      round_to(static_cast<float>(extreme / (end * by)), x, weight, index);
       double along = 0, length = 0;
       for (int j = 0; j < kActElems; ++j) {
-        const double w = kTable[index[j]];
-        along += x[j] * w, length += w * w;
+        const double w = kTable[index[j]], of_w = weight[j] * w;
+        along += of_w * x[j], length += of_w * w;
       }
-      const double scale = along / length;  // no entry is 0
-      const double error = round_to(static_cast<float>(scale), x, index);
+      const double scale = length > 0 ? along / length : extreme / (end * by);
+      const double error = round_to(static_cast<float>(scale), x, weight, index);
       if (error < least) least = error, best = scale;
     }
   return best;

@@ -16,16 +16,19 @@ IntegerBlock read(const std::byte* block, int) {
   return out;
 }
 
-int64_t encode(const float* src, std::byte* dst, int64_t n) {
+int64_t encode_by(const float* src, const float* importance, std::byte* dst, int64_t n) {
   int64_t saturated = 0;
   for (int64_t i = 0; i < n; i += kActElems, dst += kBytes) {
+    const ErrorWeights<kActElems> weights(src, importance, i);
     int index[kActElems];
-    saturated += put_half(static_cast<float>(iq4::best_scale(src + i)), dst);
-    iq4::round_to(half_at(dst), src + i, index);
+    saturated += put_half(static_cast<float>(iq4::best_scale(src + i, weights.of)), dst);
+    iq4::round_to(half_at(dst), src + i, weights.of, index);
     nibbles::pack<4>(index, dst + 2);
   }
   return saturated;
 }
+
+int64_t encode(const float* src, std::byte* dst, int64_t n) { return encode_by(src, nullptr, dst, n); }
 
 using RowOps = IntegerRowOps<kActElems, kBytes, false, read>;
 
@@ -40,6 +43,7 @@ const Codec& codec_iq4_nl() {
                                .act = Act::q8,
                                .form = RowForm::iq4_nl,
                                .encode = encode,
+                               .encode_by = encode_by,
                                .decode = RowOps::decode,
                                .dot = RowOps::dot};
   return codec;

@@ -30,7 +30,7 @@ IntegerBlock read(const std::byte* block, int part) {
 }
 
 // Tries the integer scales at and next to the wanted one and writes the best with its indices.
-void encode_part(const float* x, double wanted, std::byte* block, int part) {
+void encode_part(const float* x, const float* weight, double wanted, std::byte* block, int part) {
   const float unit = half_at(block);
   constexpr double kLow = -kMiddle, kHigh = kMiddle - 1;
   const int center = unit != 0 ? static_cast<int>(std::lround(std::clamp(wanted / unit, kLow, kHigh))) : 0;
@@ -38,7 +38,7 @@ void encode_part(const float* x, double wanted, std::byte* block, int part) {
   double least = std::numeric_limits<double>::infinity();
   for (int scale = std::max(center - 1, -kMiddle); scale <= std::min(center + 1, kMiddle - 1); ++scale) {
     int index[kActElems];
-    const double error = iq4::round_to(unit * static_cast<float>(scale), x, index);
+    const double error = iq4::round_to(unit * static_cast<float>(scale), x, weight, index);
     if (!(error < least)) continue;
     least = error, best = scale;
     std::copy(index, index + kActElems, best_index);
@@ -47,22 +47,26 @@ void encode_part(const float* x, double wanted, std::byte* block, int part) {
   nibbles::pack<4>(best_index, block + kIndices + part * 16);
 }
 
-int64_t encode(const float* src, std::byte* dst, int64_t n) {
+int64_t encode_by(const float* src, const float* importance, std::byte* dst, int64_t n) {
   int64_t saturated = 0;
   for (int64_t i = 0; i < n; i += kElems, dst += kBytes) {
+    const ErrorWeights<kElems> weights(src, importance, i);
     double scales[kParts], largest = 0;
     for (int p = 0; p < kParts; ++p) {
-      scales[p] = iq4::best_scale(src + i + p * kActElems);
+      scales[p] = iq4::best_scale(src + i + p * kActElems, weights.of + p * kActElems);
       if (!(std::fabs(scales[p]) <= std::fabs(largest))) largest = scales[p];
       if (std::isnan(scales[p])) break;
     }
     std::fill_n(dst, kBytes, std::byte{});
     // The largest scale becomes the lowest integer, of which there is one more than above 0.
     saturated += put_half(static_cast<float>(largest / -kMiddle), dst);
-    for (int p = 0; p < kParts && !std::isnan(largest); ++p) encode_part(src + i + p * kActElems, scales[p], dst, p);
+    for (int p = 0; p < kParts && !std::isnan(largest); ++p)
+      encode_part(src + i + p * kActElems, weights.of + p * kActElems, scales[p], dst, p);
   }
   return saturated;
 }
+
+int64_t encode(const float* src, std::byte* dst, int64_t n) { return encode_by(src, nullptr, dst, n); }
 
 using RowOps = IntegerRowOps<kElems, kBytes, false, read>;
 
@@ -77,6 +81,7 @@ const Codec& codec_iq4_xs() {
                                .act = Act::q8,
                                .form = RowForm::iq4_xs,
                                .encode = encode,
+                               .encode_by = encode_by,
                                .decode = RowOps::decode,
                                .dot = RowOps::dot};
   return codec;

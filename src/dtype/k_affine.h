@@ -55,9 +55,9 @@ inline void put_nibbles(const int* w, std::byte* packed) {
 }
 
 /// Writes the block's header, and the 256 integers to w. Returns how many of its two units saturated.
-inline int64_t encode_header(const float* x, int most, std::byte* block, int* w) {
+inline int64_t encode_header(const float* x, const float* weight, int most, std::byte* block, int* w) {
   std::array<Multiples, kParts> six{};
-  const int64_t saturated = affine_search::Search<kPart, kMostScale>::fit(x, most, block, &six, w);
+  const int64_t saturated = affine_search::Search<kPart, kMostScale>::fit(x, weight, most, block, &six, w);
   put_sixes(six, block + 4);
   return saturated;
 }

@@ -28,18 +28,21 @@ IntegerBlock read(const std::byte* block, int part) {
   return out;
 }
 
-int64_t encode(const float* src, std::byte* dst, int64_t n) {
+int64_t encode_by(const float* src, const float* importance, std::byte* dst, int64_t n) {
   int64_t saturated = 0;
   for (int64_t i = 0; i < n; i += kElems, dst += kBytes) {
+    const ErrorWeights<kElems> weights(src, importance, i);
     std::array<Multiples, kGroups> groups{};
     int w[kElems];
     std::fill_n(dst, kBytes, std::byte{});
-    saturated += affine_search::Search<kGroup, kMostScale>::fit(src + i, kMost, dst + kUnits, &groups, w);
+    saturated += affine_search::Search<kGroup, kMostScale>::fit(src + i, weights.of, kMost, dst + kUnits, &groups, w);
     for (size_t g = 0; g < kGroups; ++g) dst[g] = static_cast<std::byte>(groups[g].scale | groups[g].minimum << 4);
     for (int e = 0; e < kElems; ++e) dst[byte_of(e)] |= static_cast<std::byte>(w[e] << shift_of(e));
   }
   return saturated;
 }
+
+int64_t encode(const float* src, std::byte* dst, int64_t n) { return encode_by(src, nullptr, dst, n); }
 
 using RowOps = IntegerRowOps<kElems, kBytes, true, read>;
 
@@ -54,6 +57,7 @@ const Codec& codec_q2_k() {
                                .act = Act::q8,
                                .form = RowForm::q2_k,
                                .encode = encode,
+                               .encode_by = encode_by,
                                .decode = RowOps::decode,
                                .dot = RowOps::dot};
   return codec;

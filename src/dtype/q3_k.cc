@@ -46,17 +46,20 @@ IntegerBlock read(const std::byte* block, int part) {
   return out;
 }
 
-int64_t encode(const float* src, std::byte* dst, int64_t n) {
+int64_t encode_by(const float* src, const float* importance, std::byte* dst, int64_t n) {
   int64_t saturated = 0;
   for (int64_t i = 0; i < n; i += kElems, dst += kBytes) {
+    const ErrorWeights<kElems> weights(src, importance, i);
     Search<kMiddle, kScaleMiddle - 1>::Groups groups;
     std::fill_n(dst, kBytes, std::byte{});
-    saturated += Search<kMiddle, kScaleMiddle - 1>::fit(src + i, dst + kUnit, &groups);
+    saturated += Search<kMiddle, kScaleMiddle - 1>::fit(src + i, weights.of, dst + kUnit, &groups);
     for (int g = 0; g < kGroups; ++g) put_scale(groups.scale[g], dst, g);
     for (int e = 0; e < kElems; ++e) put(groups.w[e] + kMiddle, dst, e);
   }
   return saturated;
 }
+
+int64_t encode(const float* src, std::byte* dst, int64_t n) { return encode_by(src, nullptr, dst, n); }
 
 using RowOps = IntegerRowOps<kElems, kBytes, false, read>;
 
@@ -71,6 +74,7 @@ const Codec& codec_q3_k() {
                                .act = Act::q8,
                                .form = RowForm::q3_k,
                                .encode = encode,
+                               .encode_by = encode_by,
                                .decode = RowOps::decode,
                                .dot = RowOps::dot};
   return codec;

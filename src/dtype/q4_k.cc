@@ -17,15 +17,17 @@ IntegerBlock read(const std::byte* block, int part) {
   return out;
 }
 
-int64_t encode(const float* src, std::byte* dst, int64_t n) {
+int64_t encode_by(const float* src, const float* importance, std::byte* dst, int64_t n) {
   int64_t saturated = 0;
   for (int64_t i = 0; i < n; i += kElems, dst += kBytes) {
     int w[kElems];
-    saturated += encode_header(src + i, kMost, dst, w);
+    saturated += encode_header(src + i, ErrorWeights<kElems>(src, importance, i).of, kMost, dst, w);
     put_nibbles(w, dst + kHeaderBytes);
   }
   return saturated;
 }
+
+int64_t encode(const float* src, std::byte* dst, int64_t n) { return encode_by(src, nullptr, dst, n); }
 
 using RowOps = IntegerRowOps<kElems, kBytes, true, read>;
 
@@ -40,6 +42,7 @@ const Codec& codec_q4_k() {
                                .act = Act::q8,
                                .form = RowForm::q4_k,
                                .encode = encode,
+                               .encode_by = encode_by,
                                .decode = RowOps::decode,
                                .dot = RowOps::dot};
   return codec;

@@ -19,17 +19,19 @@ IntegerBlock read(const std::byte* block, int part) {
   return out;
 }
 
-int64_t encode(const float* src, std::byte* dst, int64_t n) {
+int64_t encode_by(const float* src, const float* importance, std::byte* dst, int64_t n) {
   int64_t saturated = 0;
   for (int64_t i = 0; i < n; i += kElems, dst += kBytes) {
     int w[kElems];
-    saturated += encode_header(src + i, kMost, dst, w);
+    saturated += encode_header(src + i, ErrorWeights<kElems>(src, importance, i).of, kMost, dst, w);
     std::fill_n(dst + kHeaderBytes, kPart, std::byte{});
     for (int e = 0; e < kElems; ++e) dst[kHeaderBytes + e % kPart] |= static_cast<std::byte>(w[e] >> 4 << e / kPart);
     put_nibbles(w, dst + kHeaderBytes + kPart);
   }
   return saturated;
 }
+
+int64_t encode(const float* src, std::byte* dst, int64_t n) { return encode_by(src, nullptr, dst, n); }
 
 using RowOps = IntegerRowOps<kElems, kBytes, true, read>;
 
@@ -44,6 +46,7 @@ const Codec& codec_q5_k() {
                                .act = Act::q8,
                                .form = RowForm::q5_k,
                                .encode = encode,
+                               .encode_by = encode_by,
                                .decode = RowOps::decode,
                                .dot = RowOps::dot};
   return codec;

@@ -38,10 +38,10 @@ IntegerBlock read(const std::byte* block, int part) {
   return out;
 }
 
-int64_t encode_block(const float* x, std::byte* block) {
+int64_t encode_block(const float* x, const float* weight, std::byte* block) {
   Search<kMiddle, 127>::Groups groups;
   std::fill_n(block, kBytes, std::byte{});
-  const int64_t saturated = Search<kMiddle, 127>::fit(x, block + kUnit, &groups);
+  const int64_t saturated = Search<kMiddle, 127>::fit(x, weight, block + kUnit, &groups);
   if (std::isnan(half_at(block + kUnit))) return saturated;
   for (int g = 0; g < kGroups; ++g) block[kScales + g] = static_cast<std::byte>(groups.scale[g]);
   for (int e = 0; e < kElems; ++e) {
@@ -53,11 +53,14 @@ int64_t encode_block(const float* x, std::byte* block) {
   return saturated;
 }
 
-int64_t encode(const float* src, std::byte* dst, int64_t n) {
+int64_t encode_by(const float* src, const float* importance, std::byte* dst, int64_t n) {
   int64_t saturated = 0;
-  for (int64_t i = 0; i < n; i += kElems, dst += kBytes) saturated += encode_block(src + i, dst);
+  for (int64_t i = 0; i < n; i += kElems, dst += kBytes)
+    saturated += encode_block(src + i, ErrorWeights<kElems>(src, importance, i).of, dst);
   return saturated;
 }
+
+int64_t encode(const float* src, std::byte* dst, int64_t n) { return encode_by(src, nullptr, dst, n); }
 
 using RowOps = IntegerRowOps<kElems, kBytes, false, read>;
 
@@ -72,6 +75,7 @@ const Codec& codec_q6_k() {
                                .act = Act::q8,
                                .form = RowForm::q6_k,
                                .encode = encode,
+                               .encode_by = encode_by,
                                .decode = RowOps::decode,
                                .dot = RowOps::dot};
   return codec;

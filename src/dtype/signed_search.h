@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <limits>
 
+#include "dtype/error_weights.h"
 #include "dtype/integer_row_ops.h"
 
 namespace kvasir::signed_search {
@@ -27,25 +28,28 @@ struct Search {
       w[j] = static_cast<int>(std::clamp(x[j] * inverse + kMiddle, 0.0, 2.0 * kMiddle - 1) + 0.5) - kMiddle;
   }
 
-  static double squared_error(double scale, const float* x, const int* w) {
+  static double squared_error(double scale, const float* x, const float* weight, const int* w) {
     double error = 0;
-    for (int j = 0; j < kGroup; ++j) error += (scale * w[j] - x[j]) * (scale * w[j] - x[j]);
+    for (int j = 0; j < kGroup; ++j) error += weight[j] * (scale * w[j] - x[j]) * (scale * w[j] - x[j]);
     return error;
   }
 
   // Tries steps from coarser than the range requires to slightly finer, each improved by least squares. On normally
   // distributed numbers the error is a tenth below that of the range's own step.
-  static double best_scale(const float* x) {
+  static double best_scale(const float* x, const float* weight) {
     const double extreme = range_of(x, kGroup).extreme();
     double best = 0, least = std::numeric_limits<double>::infinity();
     for (double steps = kMiddle - 3; steps <= kMiddle + 1 && extreme != 0; steps += 0.5) {
       int w[kGroup];
       round_to(extreme / -steps, x, w);
       double along = 0, length = 0;
-      for (int j = 0; j < kGroup; ++j) along += double{x[j]} * w[j], length += w[j] * w[j];
-      const double scale = along / length;  // the extreme's w is not 0
+      for (int j = 0; j < kGroup; ++j) {
+        const double of_w = double{weight[j]} * w[j];
+        along += of_w * x[j], length += of_w * w[j];
+      }
+      const double scale = length > 0 ? along / length : extreme / -steps;
       round_to(scale, x, w);
-      const double error = squared_error(scale, x, w);
+      const double error = squared_error(scale, x, weight, w);
       if (error < least) least = error, best = scale;
     }
     return best;
@@ -53,7 +57,7 @@ struct Search {
 
   // Tries the integer scales at and next to the wanted one and returns the one with the least error; `w` receives its
   // integers.
-  static int best_multiple(const float* x, double wanted, double unit, int* w) {
+  static int best_multiple(const float* x, const float* weight, double wanted, double unit, int* w) {
     constexpr double kLow = -kMostScale - 1, kHigh = kMostScale;
     const int center = unit != 0 ? static_cast<int>(std::lround(std::clamp(wanted / unit, kLow, kHigh))) : 0;
     int best = 0;
@@ -62,7 +66,7 @@ struct Search {
     for (int scale = std::max(center - 1, -kMostScale - 1); scale <= std::min(center + 1, kMostScale); ++scale) {
       int rounded[kGroup];
       round_to(unit * scale, x, rounded);
-      const double error = squared_error(unit * scale, x, rounded);
+      const double error = squared_error(unit * scale, x, weight, rounded);
       if (error >= least) continue;
       least = error, best = scale;
       std::copy(rounded, rounded + kGroup, w);
@@ -72,17 +76,17 @@ struct Search {
 
   /// Writes the unit of a block to `unit` and its integers and scales to `out`, or a unit that is NaN if an element is
   /// not finite. Returns 1 if the unit saturated, else 0.
-  static int64_t fit(const float* x, std::byte* unit, Groups* out) {
+  static int64_t fit(const float* x, const float* weight, std::byte* unit, Groups* out) {
     if (std::isnan(range_of(x, kElems).low)) return put_half(NAN, unit);
     double scales[kGroups], largest = 0;
     for (int g = 0; g < kGroups; ++g) {
-      scales[g] = best_scale(x + g * kGroup);
+      scales[g] = best_scale(x + g * kGroup, weight + g * kGroup);
       if (std::fabs(scales[g]) > std::fabs(largest)) largest = scales[g];
     }
     // The largest scale becomes the lowest integer, of which there is one more than above 0.
     const int64_t saturated = put_half(static_cast<float>(largest / (-kMostScale - 1)), unit);
     for (int g = 0; g < kGroups; ++g)
-      out->scale[g] = best_multiple(x + g * kGroup, scales[g], half_at(unit), out->w + g * kGroup);
+      out->scale[g] = best_multiple(x + g * kGroup, weight + g * kGroup, scales[g], half_at(unit), out->w + g * kGroup);
     return saturated;
   }
 };

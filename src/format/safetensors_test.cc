@@ -296,7 +296,7 @@ TEST(SafetensorsWriter, RefusesWhatItCannotWrite) {
   EXPECT_THAT(message_of(writer.create(folder / "w", {{"a", f32, {INT64_MAX / 2, 2}}})), HasSubstr("bad shape"));
   EXPECT_THAT(message_of(writer.create(folder / "w", {{"a", nullptr, {1}}})), HasSubstr("no type"));
   EXPECT_THAT(message_of(writer.create(folder / "w", {{"\xff", f32, {1}}})), HasSubstr("UTF-8"));
-  const Codec blocks{"q8", "Q8", "", 32, 34, Act::q8, RowForm::other, nullptr, nullptr, nullptr};
+  const Codec blocks{"q8", "Q8", "", 32, 34, Act::q8, RowForm::other, nullptr, nullptr, nullptr, nullptr};
   EXPECT_THAT(message_of(writer.create(folder / "w", {{"a", &blocks, {32}}})), HasSubstr("cannot hold"));
   EXPECT_THAT(message_of(writer.create(folder / "no" / "w", {{"a", f32, {1}}})), HasSubstr("No such file"));
   EXPECT_EQ(folder.count(), 0u);

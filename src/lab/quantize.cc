@@ -14,6 +14,7 @@
 #include "base/quote.h"
 #include "base/system.h"
 #include "base/thread_pool.h"
+#include "lab/importance.h"
 #include "lab/quantize_outline.h"
 
 namespace kvasir {
@@ -24,9 +25,23 @@ namespace {
 constexpr int64_t kPieceElems = 1 << 20;  // elements encoded between two writes
 constexpr int64_t kChunkElems = 1 << 14;  // elements that a thread encodes at a time
 
+/// Sums over elements x and their stored values y.
+struct Errors {
+  double squares = 0, lost = 0;  // of x^2, and of (x - y)^2
+
+  void add(const float* x, const float* y, int64_t n) {
+    for (int64_t i = 0; i < n; ++i) {
+      const double e = double{x[i]} - y[i];
+      squares += double{x[i]} * x[i], lost += e * e;
+    }
+  }
+  void add(const Errors& other) { squares += other.squares, lost += other.lost; }
+};
+
 class Encoder {
  public:
-  Encoder(const QuantizeOptions& options, ThreadPool& pool) : options_(options), pool_(pool) {}
+  Encoder(const QuantizeOptions& options, ThreadPool& pool, const ImportanceMatrix& importance)
+      : options_(options), pool_(pool), importance_(importance) {}
 
   Result<QuantizeReport> run(const GgufOutline& outline) {
     report_.notes = outline.notes;
@@ -65,6 +80,8 @@ class Encoder {
   Result<void> tensor(const TensorOutline& t) {
     const int64_t piece = std::max<int64_t>(1, kPieceElems / t.cols());
     int64_t saturated = 0;
+    errors_ = {};
+    KVASIR_CHECK(find_importance(t));
     for (int64_t first = 0; first < t.rows(); first += piece) {
       const int64_t rows = std::min(piece, t.rows() - first);
       KVASIR_TRY(const int64_t lost, encode(t, first, rows));
@@ -76,6 +93,23 @@ class Encoder {
     if (saturated > 0)
       report_.notes.push_back(
           fmt::format("{}: numbers outside the range of {}: {}", t.decl.name, t.decl.codec->name, saturated));
+    report_.tensors.push_back(
+        {t.decl.name, t.decl.codec->name, errors_.squares > 0 ? std::sqrt(errors_.lost / errors_.squares) : 0.0});
+    return {};
+  }
+
+  // Sets means_ to the importance of the tensor's columns, or to nothing.
+  Result<void> find_importance(const TensorOutline& t) {
+    means_.clear();
+    const auto found = importance_.find(t.decl.name);
+    if (found == importance_.end() || t.decl.codec->encode_by == nullptr) return {};
+    const auto matrices = static_cast<int64_t>(found->second.counts.size());
+    if (found->second.cols != t.cols() || t.rows() % matrices != 0)
+      return fail(Error::bad_argument,
+                  fmt::format("{} has other columns than the model's tensor", in_quotes(t.decl.name)),
+                  options_.importance, "the importance of this model");
+    means_ = found->second.means();
+    rows_of_matrix_ = t.rows() / matrices;
     return {};
   }
 
@@ -87,24 +121,38 @@ class Encoder {
     std::atomic<int64_t> saturated{0};
     std::atomic<bool> finite{true};
     scratch_.resize(static_cast<size_t>(pool_.threads()));
-    pool_.run(static_cast<int>((rows + chunk - 1) / chunk), [&](int c, int worker) {
+    std::vector<Errors> errors(static_cast<size_t>((rows + chunk - 1) / chunk));
+    pool_.run(static_cast<int>(errors.size()), [&](int c, int worker) {
       std::vector<float>& values = scratch_[static_cast<size_t>(worker)];
-      values.resize(static_cast<size_t>(t.cols()));
+      values.resize(static_cast<size_t>(2 * t.cols()));
       for (int64_t r = c * chunk; r < std::min(rows, (c + 1) * chunk); ++r) {
+        std::byte* const to = encoded_.data() + static_cast<size_t>(r) * row_bytes;
         t.row(first + r, values.data());
-        if (!std::all_of(values.begin(), values.end(), [](float x) { return std::isfinite(x); })) finite = false;
-        saturated +=
-            t.decl.codec->encode(values.data(), encoded_.data() + static_cast<size_t>(r) * row_bytes, t.cols());
+        if (!std::all_of(values.begin(), values.begin() + t.cols(), [](float x) { return std::isfinite(x); }))
+          finite = false;
+        saturated += encode_row(*t.decl.codec, first + r, values.data(), to, t.cols());
+        t.decl.codec->decode(to, values.data() + t.cols(), t.cols());
+        errors[static_cast<size_t>(c)].add(values.data(), values.data() + t.cols(), t.cols());
       }
     });
+    for (const Errors& part : errors) errors_.add(part);
     if (!finite && t.decl.codec->block_elems > 1)
       return fail(Error::damaged, fmt::format("tensor {} holds a value that is not finite", in_quotes(t.decl.name)),
                   options_.model, "weights without NaN, or QuantizeOptions::type = bf16");
     return saturated.load();
   }
 
+  int64_t encode_row(const Codec& codec, int64_t row, const float* x, std::byte* to, int64_t cols) const {
+    if (means_.empty()) return codec.encode(x, to, cols);
+    return codec.encode_by(x, means_.data() + row / rows_of_matrix_ * cols, to, cols);
+  }
+
   const QuantizeOptions& options_;
   ThreadPool& pool_;
+  const ImportanceMatrix& importance_;
+  std::vector<float> means_;  // of the current tensor, [matrices][cols]; empty: unknown
+  int64_t rows_of_matrix_ = 1;
+  Errors errors_;  // of the current tensor
   GgufWriter writer_;
   QuantizeReport report_;
   std::vector<std::byte> encoded_;
@@ -129,15 +177,15 @@ Result<void> check_output(const fs::path& out, const fs::path& model, bool force
 
 Result<QuantizeReport> quantize_checked(const QuantizeOptions& options) {
   const FloatEnv env;
-  const std::vector<std::string_view> known = quantize_types();
-  if (std::find(known.begin(), known.end(), options.type) == known.end())
-    return fail(Error::bad_argument, fmt::format("{} is not a type of weights to write", in_quotes(options.type)),
-                "QuantizeOptions::type", fmt::format("{}", fmt::join(known, ", ")));
   KVASIR_TRY(const std::string model, find_model(options.model));
   KVASIR_CHECK(check_output(options.out, model, options.force));
   KVASIR_TRY(const GgufOutline outline, outline_gguf(model, options));
   KVASIR_TRY(const auto pool, ThreadPool::create(options.threads == 0 ? default_threads() : options.threads));
-  return Encoder(options, *pool).run(outline);
+  ImportanceMatrix importance;
+  if (!options.importance.empty()) {
+    KVASIR_TRY(importance, read_importance(options.importance));
+  }
+  return Encoder(options, *pool, importance).run(outline);
 }
 
 }  // namespace

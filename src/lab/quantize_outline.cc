@@ -23,12 +23,6 @@ namespace {
 
 constexpr uint32_t kQuantizationVersion = 2;  // ggml.h, GGML_QNT_VERSION
 
-uint32_t file_type(std::string_view name) {
-  for (const FileType& type : file_types())
-    if (type.name == name) return type.number;
-  return 0;
-}
-
 Result<void> refuse_integers(const TensorInfo& tensor, const std::string& where) {
   if (tensor.codec != nullptr && tensor.codec->block_elems == 1) return {};
   return fail(Error::unsupported,
@@ -48,7 +42,7 @@ class FolderPlanner {
     KVASIR_TRY(ModelDescription description, describe_model(files, where_));
     family_ = description.family;
     config_ = std::move(description.config);
-    types_.emplace(options_.type, config_);
+    KVASIR_TRY(types_, TypeChooser::create(options_.type, options_.types, config_));
     if (const std::string note = note_of(description.ignored); !note.empty()) outline_.notes.push_back(note);
     names_ = &family_->gguf;
     if (names_->arch.empty())
@@ -89,7 +83,7 @@ class FolderPlanner {
     entries().string("general.architecture", names_->arch);
     entries().string("general.type", "model");
     entries().string("general.name", fs::path(where_).stem().string());
-    entries().u32("general.file_type", file_type(options_.type));
+    entries().u32("general.file_type", types_->type().number);
     entries().u32("general.quantization_version", kQuantizationVersion);
     for (const GgufKey& known : names_->keys) KVASIR_CHECK(number(known));
     entries().u32(key("vocab_size"), static_cast<uint32_t>(config_.vocab));
@@ -290,13 +284,13 @@ Result<GgufOutline> outline_of_gguf(const fs::path& path, const QuantizeOptions&
   if (!options.tokenizer.empty())
     return fail(Error::bad_argument, "a GGUF file keeps the tokenizer that it has", "QuantizeOptions::tokenizer",
                 "QuantizeOptions::with_tokenizer = false, or the model's folder");
+  KVASIR_TRY(TypeChooser types, TypeChooser::create(options.type, options.types, description.config));
   GgufOutline outline;
   for (const auto& [key, value] : file.metadata.entries)
     if (copied(key, options.with_tokenizer)) outline.entries.copy(key, value);
   if (!options.with_tokenizer) outline.entries.string("tokenizer.ggml.model", "no_vocab");
-  outline.entries.u32("general.file_type", file_type(options.type));
+  outline.entries.u32("general.file_type", types.type().number);
   outline.entries.u32("general.quantization_version", kQuantizationVersion);
-  TypeChooser types(options.type, description.config);
   outline.source = std::move(file.tensors);
   std::vector<const TensorInfo*> order;
   for (const TensorInfo& tensor : outline.source.tensors) order.push_back(&tensor);

@@ -41,8 +41,7 @@ struct GgufOutline {
   std::deque<std::vector<float>> made;
 };
 
-/// Outlines the file; writes nothing. Requires: options.type is one of quantize_types(). Errors: those of quantize()
-/// that concern the model and the tokenizer.
+/// Outlines the file; writes nothing. Errors: those of quantize() that concern the types, the model and the tokenizer.
 Result<GgufOutline> outline_gguf(const std::filesystem::path& model, const QuantizeOptions& options);
 
 }  // namespace kvasir

@@ -7,7 +7,9 @@
 #include <charconv>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include "base/quote.h"
 #include "lab/quantize.h"
 
 namespace kvasir {
@@ -86,6 +88,11 @@ std::pair<std::string_view, int> kind_of(std::string_view name) {
   return {name.substr(std::min(name.size(), static_cast<size_t>(end - name.data()) + 1)), layer};
 }
 
+std::string_view without_ending(std::string_view name) {
+  constexpr std::string_view kEnding = ".weight";
+  return name.ends_with(kEnding) ? name.substr(0, name.size() - kEnding.size()) : name;
+}
+
 bool holds(In where, int layer, int layers, int group) {
   const int eighth = layers / 8;
   switch (where) {
@@ -107,10 +114,6 @@ bool holds(In where, int layer, int layers, int group) {
   return false;
 }
 
-const FileType& file_type_of(std::string_view name) {
-  return *std::find_if(kFileTypes.begin(), kFileTypes.end(), [&](const FileType& type) { return type.name == name; });
-}
-
 }  // namespace
 
 std::span<const FileType> file_types() { return kFileTypes; }
@@ -121,12 +124,31 @@ std::vector<std::string_view> quantize_types() {
   return names;
 }
 
-TypeChooser::TypeChooser(std::string_view type, const ModelConfig& config)
-    : type_(file_type_of(type)), facts_{config.layers, config.group(), config.experts.count, config.tied_head} {}
+Result<TypeChooser> TypeChooser::create(std::string_view type, const std::vector<std::string>& types,
+                                        const ModelConfig& config) {
+  const std::vector<std::string_view> known = quantize_types();
+  const auto found = std::find(known.begin(), known.end(), type);
+  if (found == known.end())
+    return fail(Error::bad_argument, fmt::format("{} is not a type of weights to write", in_quotes(type)),
+                "QuantizeOptions::type", fmt::format("{}", fmt::join(known, ", ")));
+  TypeChooser chooser;
+  chooser.type_ = &kFileTypes[static_cast<size_t>(found - known.begin())];
+  chooser.facts_ = {config.layers, config.group(), config.experts.count, config.tied_head};
+  for (const std::string& entry : types) {
+    const size_t equals = entry.find('=');
+    const Codec* codec = equals == entry.npos ? nullptr : find_codec(entry.substr(equals + 1));
+    if (codec == nullptr)
+      return fail(Error::bad_argument, fmt::format("{} is not NAME=TYPE", in_quotes(entry)), "QuantizeOptions::types",
+                  "attn_v=q6_k, or output.weight=q8_0");
+    chooser.named_[std::string(without_ending(entry.substr(0, equals)))] = codec;
+  }
+  return chooser;
+}
 
 const Codec& TypeChooser::choose(std::string_view name, const std::vector<int64_t>& shape) {
   if (shape.size() == 1 || name.ends_with(".bias")) return codec_f32();  // biases of experts are matrices
-  if (codec(type_.codec).block_elems == 1) return codec(type_.codec);
+  if (const Codec* named = named_codec(name); named != nullptr && fits(*named, shape.back())) return *named;
+  if (codec(type_->codec).block_elems == 1) return codec(type_->codec);
   if (name == "position_embd.weight") return codec_f32();          // read by row, never multiplied
   if (name.find("ffn_gate_inp") != name.npos) return codec_f32();  // small, and it chooses a token's experts
   const int64_t cols = shape.back();
@@ -143,27 +165,33 @@ const Codec& TypeChooser::choose(std::string_view name, const std::vector<int64_
   return *type;
 }
 
+// By its whole name, else by its kind; null: nobody named it.
+const Codec* TypeChooser::named_codec(std::string_view name) const {
+  for (const std::string_view key : {without_ending(name), without_ending(kind_of(name).first)})
+    if (const auto found = named_.find(std::string(key)); found != named_.end()) return found->second;
+  return nullptr;
+}
+
 std::string_view TypeChooser::matrix_type(std::string_view name, const std::vector<int64_t>& shape) const {
   // The matrix that makes the logits.
   if (name == "output.weight" || (name == "token_embd.weight" && facts_.tied_head))
-    return type_.codec == "q8_0" ? "q8_0" : "q6_k";
-  if (type_.name == "mxfp4") return shape.size() == 3 ? "mxfp4" : "q8_0";
+    return type_->codec == "q8_0" ? "q8_0" : "q6_k";
+  if (type_->name == "mxfp4") return shape.size() == 3 ? "mxfp4" : "q8_0";
   const auto [kind, layer] = kind_of(name);
-  return name.starts_with("blk.") && kind.ends_with(".weight") ? by_rules(kind.substr(0, kind.size() - 7), layer)
-                                                               : type_.codec;
+  return name.starts_with("blk.") && kind.ends_with(".weight") ? by_rules(without_ending(kind), layer) : type_->codec;
 }
 
 std::string_view TypeChooser::by_rules(std::string_view kind, int layer) const {
-  const bool mixes = std::any_of(kRules.begin(), kRules.end(), [&](const Rule& r) { return r.type == type_.name; });
-  if (!mixes) return type_.codec;
+  const bool mixes = std::any_of(kRules.begin(), kRules.end(), [&](const Rule& r) { return r.type == type_->name; });
+  if (!mixes) return type_->codec;
   if (kind.ends_with("_exps")) kind.remove_suffix(5);
   if (facts_.experts == kMixtralExperts) {
     if (kind == "attn_v" || kind == "attn_k") return "q8_0";
-    if (kind == "attn_output") return type_.name == "q5_k_m" || type_.name == "q3_k_l" ? type_.codec : "q5_k";
+    if (kind == "attn_output") return type_->name == "q5_k_m" || type_->name == "q3_k_l" ? type_->codec : "q5_k";
   }
-  std::string_view chosen = type_.codec;
+  std::string_view chosen = type_->codec;
   for (const Rule& rule : kRules) {
-    if (rule.type != type_.name || rule.kind != kind || !holds(rule.layers, layer, facts_.layers, facts_.group))
+    if (rule.type != type_->name || rule.kind != kind || !holds(rule.layers, layer, facts_.layers, facts_.group))
       continue;
     chosen = rule.codec;
     break;

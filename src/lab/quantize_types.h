@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include <kvasir/result.h>
+
 #include "arch/config.h"
 #include "dtype/codec.h"
 
@@ -22,23 +24,28 @@ std::span<const FileType> file_types();
 /// Chooses types, and records each deviation from the requested one.
 class TypeChooser {
  public:
-  /// Requires: `type` is the name of one of file_types().
-  TypeChooser(std::string_view type, const ModelConfig& config);
+  /// Errors: an unknown type; an entry of `types` (QuantizeOptions) that is not NAME=TYPE.
+  static Result<TypeChooser> create(std::string_view type, const std::vector<std::string>& types,
+                                    const ModelConfig& config);
 
+  const FileType& type() const { return *type_; }
   const Codec& choose(std::string_view name, const std::vector<int64_t>& shape);
   /// One line for each kind of tensor that does not have the requested type.
   std::vector<std::string> notes() const;
 
  private:
+  TypeChooser() = default;
   /// What the rules depend on.
   struct Facts {
     int layers = 0, group = 1, experts = 0;  ///< group: query heads per KV head
     bool tied_head = false;
   };
+  const Codec* named_codec(std::string_view name) const;
   std::string_view matrix_type(std::string_view name, const std::vector<int64_t>& shape) const;
   std::string_view by_rules(std::string_view kind, int layer) const;
 
-  const FileType& type_;
+  const FileType* type_ = nullptr;
+  std::map<std::string, const Codec*> named_;  // by name or kind of tensor, without ".weight"
   Facts facts_;
   std::map<std::string, int> fallbacks_;  // line without its count -> tensors
 };

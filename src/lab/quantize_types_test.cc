@@ -23,7 +23,7 @@ ModelConfig config(int layers, int group, int experts = 0) {
 
 std::string type_of(std::string_view mix, const std::string& name, const ModelConfig& c = config(32, 4),
                     const std::vector<int64_t>& shape = {256, 256}) {
-  return TypeChooser(mix, c).choose(name, shape).name;
+  return TypeChooser::create(mix, {}, c)->choose(name, shape).name;
 }
 
 // The layers in which the tensor does not have the mix's own type.
@@ -91,6 +91,21 @@ TEST(QuantizeTypes, RowsThatAreNoWholeBlocks) {
     EXPECT_EQ(type_of(asked, "blk.9.ffn_up.weight", config(32, 4), {256, 96}), got);
     EXPECT_EQ(type_of(asked, "blk.9.ffn_up.weight", config(32, 4), {256, 40}), "f16");
   }
+}
+
+TEST(QuantizeTypes, NamedTensorsHaveTheNamedType) {
+  auto chooser =
+      TypeChooser::create("q4_k_m", {"attn_v=q8_0", "blk.3.attn_v.weight=q5_0", "output=bf16"}, config(32, 4));
+  ASSERT_TRUE(chooser);
+  const std::vector<int64_t> shape = {256, 256};
+  EXPECT_STREQ(chooser->choose("blk.0.attn_v.weight", shape).name, "q8_0");
+  EXPECT_STREQ(chooser->choose("blk.3.attn_v.weight", shape).name, "q5_0");
+  EXPECT_STREQ(chooser->choose("output.weight", shape).name, "bf16");
+  EXPECT_STREQ(chooser->choose("blk.0.attn_k.weight", shape).name, "q4_k");
+  EXPECT_STREQ(chooser->choose("blk.3.attn_v.weight", {256, 40}).name, "f16");
+  for (const char* const bad : {"attn_v", "attn_v=", "attn_v=q9", "=q8_0x"})
+    EXPECT_FALSE(TypeChooser::create("q4_k_m", {bad}, config(32, 4))) << bad;
+  EXPECT_FALSE(TypeChooser::create("q4_x", {}, config(32, 4)));
 }
 
 }  // namespace

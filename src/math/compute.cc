@@ -192,6 +192,8 @@ std::byte* Compute::arranged(Arrangement arrangement, const Rows& x) {
 
 void Compute::matmul(const Rows& x, std::span<const MatmulJob> jobs) {
   if (x.n == 0) return;
+  if (watch_)
+    for (const MatmulJob& job : jobs) watch_(x, job);
   const ActBlock* acts = encode_x(x, jobs);
   const Chunks chunks = divide(jobs, x.n, threads());
   pool_->run(static_cast<int>(chunks.ends.size()), [&](int chunk, int worker) {

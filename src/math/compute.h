@@ -2,6 +2,7 @@
 // is divided by output rows, query rows or elements, which cannot change a bit of the result.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -91,6 +92,10 @@ class Compute {
   /// Computes all jobs, products of rows of the same x, in one parallel section. Requires: scratch of kPanelRows * cols
   /// floats reserved, and memory for the activations if a job has integer weights. With no rows it does nothing.
   void matmul(const Rows& x, std::span<const MatmulJob> jobs);
+  /// Called with every product before it is computed, by the thread that calls matmul(): for statistics over
+  /// activations. Empty: nobody watches.
+  using Watch = std::function<void(const Rows& x, const MatmulJob& job)>;
+  void set_watch(Watch watch) { watch_ = std::move(watch); }
   /// Calls f(t) for t in [0, n), in blocks of tokens over the threads.
   template <class F>
   void for_rows(int n, F&& f) {
@@ -111,6 +116,7 @@ class Compute {
   std::vector<Buffer> scratch_;
   int64_t scratch_floats_ = 0;
   Buffer acts_, arranged_;
+  Watch watch_;
 };
 
 }  // namespace kvasir

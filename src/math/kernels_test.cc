@@ -44,7 +44,7 @@ int64_t encode_blocks(const float* src, std::byte* dst, int64_t n) {
 }
 
 constexpr Codec kBlocks{"blocks8",     "BLOCKS8",     "",     kBlock, 12, Act::f32, RowForm::other,
-                        encode_blocks, decode_blocks, nullptr};
+                        encode_blocks, nullptr, decode_blocks, nullptr};
 
 // ---- products ---------------------------------------------------------------------------------------------------
 

@@ -76,6 +76,9 @@ class SlowE2eFlags : public testing::Test {
     const auto made = synthesize({.shape = "tiny", .out = folder_ / "tiny", .dtype = "f32", .seed = 3});
     ASSERT_TRUE(made) << made.error().message();
     run_program({"run", "tales", "-p", "Once", "-n", "1", "--save-cache", path("saved.kv")});
+    run_program({"quantize", "tales", path("tales.gguf"), "--type", "f16"});
+    run_program(
+        {"imatrix", path("tales.gguf"), "-f", text(), "--ctx", "16", "--chunks", "1", "-o", path("tales.imat")});
   }
 
   std::string path(const std::string& name) const { return (folder_ / name).string(); }
@@ -107,6 +110,9 @@ class SlowE2eFlags : public testing::Test {
     if (command == "plan" || command == "inspect") return {tales, {{"--json", toggle}}};
     if (command == "quantize")
       return {{{"MODEL", path("tiny")}, {"OUT", path("out.gguf")}}, {{"--type", "f16"}, {"--json", toggle}}};
+    if (command == "imatrix")
+      return {{{"MODEL", path("tales.gguf")}},
+              {{"-f", text()}, {"--ctx", "16"}, {"--out", path("out.gguf")}, {"--json", toggle}}};
     if (command == "synth") return {{{"SHAPE", "tiny"}, {"OUT", path("out")}}, {{"--json", toggle}}};
     if (command == "serve") return {tales, {{"--port", "0"}, {"--check", toggle}}};
     if (command == "template")
@@ -412,6 +418,11 @@ std::map<std::string, Good> good_values(const std::string& text, const std::stri
       {"synth --dtype", {"f32"}},
       {"--explain", {"\n"}},
       {"--type", {"f32"}},
+      {"--keep", {"attn_v=f32"}},
+      {"--imatrix", {keep(folder + "/tales.imat"), Shows::nothing}},  // f16 does not search
+      {"imatrix --ctx", {"12"}},
+      {"imatrix -f", {"-", Shows::refused}},  // a text that is too short
+      {"imatrix --out", {keep(folder + "/other.gguf")}},
       {"--no-tokenizer", {"\n"}},
       {"--force", {"\n", Shows::nothing}},
       {"--stdin", {"\n", Shows::differs, {}, {"TEXT"}}},
