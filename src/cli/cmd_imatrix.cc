@@ -5,7 +5,7 @@
 
 #include "cli/cli.h"
 #include "cli/progress.h"
-#include "lab/importance.h"
+#include "lab/quantize_importance.h"
 
 namespace kvasir::cli {
 namespace {
@@ -67,8 +67,8 @@ void add(Flags& flags, Run* run_command) {
       "MODEL is a GGUF file. The squares of what each matrix is multiplied with are summed over the text; --imatrix "
       "of\n"
       "quantize weighs errors with them. The file is that of llama-imatrix.\n\n"
-      "Examples:\n  kvasir imatrix model-bf16.gguf --file calibration.txt\n"
-      "  kvasir quantize model-bf16.gguf model-q2_k.gguf --type q2_k --imatrix imatrix.gguf");
+      "Examples:\n  kvasir imatrix path/to/model-bf16.gguf --file path/to/text.txt\n"
+      "  kvasir quantize path/to/model-bf16.gguf model-q2_k.gguf --type q2_k --imatrix path/to/imatrix.gguf");
   *run_command = [a] { return run(*a); };
 }
 

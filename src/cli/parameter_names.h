@@ -52,6 +52,7 @@ inline constexpr ParameterName kParameterNames[] = {
     {"QuantizeOptions::force = true", "--force"},
     {"QuantizeOptions::tokenizer", "--tokenizer"},
     {"QuantizeOptions::type", "--type"},
+    {"QuantizeOptions::types", "--keep"},
     {"QuantizeOptions::with_tokenizer = false", "--no-tokenizer"},
     {"ReplayOptions::model", "--served-model"},
     {"ReplayOptions::vocab", "--n-vocab"},

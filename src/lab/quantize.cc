@@ -14,7 +14,7 @@
 #include "base/quote.h"
 #include "base/system.h"
 #include "base/thread_pool.h"
-#include "lab/importance.h"
+#include "lab/quantize_importance.h"
 #include "lab/quantize_outline.h"
 
 namespace kvasir {

@@ -19,7 +19,7 @@ struct QuantizeOptions {
   std::string tokenizer = {};      ///< a tokenizer file; empty: the one inside or beside the model
   bool with_tokenizer = true;      ///< false: the file has none
   bool force = false;              ///< replace an existing file
-  std::string importance = {};     ///< a file of importance.h that weighs errors; empty: all count alike
+  std::string importance = {};     ///< a file of quantize_importance.h that weighs errors; empty: all count alike
   /// "NAME=TYPE": the tensor of that GGUF name, or every layer's of that kind ("attn_v", "ffn_down_exps"), has this
   /// codec's type.
   std::vector<std::string> types = {};

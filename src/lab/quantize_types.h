@@ -35,7 +35,7 @@ class TypeChooser {
 
  private:
   TypeChooser() = default;
-  /// What the rules depend on.
+  /// Numbers of the model that rules depend on.
   struct Facts {
     int layers = 0, group = 1, experts = 0;  ///< group: query heads per KV head
     bool tied_head = false;

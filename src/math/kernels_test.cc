@@ -43,8 +43,8 @@ int64_t encode_blocks(const float* src, std::byte* dst, int64_t n) {
   return 0;
 }
 
-constexpr Codec kBlocks{"blocks8",     "BLOCKS8",     "",     kBlock, 12, Act::f32, RowForm::other,
-                        encode_blocks, nullptr, decode_blocks, nullptr};
+constexpr Codec kBlocks{"blocks8",      "BLOCKS8",     "",      kBlock,        12,     Act::f32,
+                        RowForm::other, encode_blocks, nullptr, decode_blocks, nullptr};
 
 // ---- products ---------------------------------------------------------------------------------------------------
 

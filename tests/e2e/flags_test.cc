@@ -77,6 +77,7 @@ class SlowE2eFlags : public testing::Test {
     ASSERT_TRUE(made) << made.error().message();
     run_program({"run", "tales", "-p", "Once", "-n", "1", "--save-cache", path("saved.kv")});
     run_program({"quantize", "tales", path("tales.gguf"), "--type", "f16"});
+    run_program({"quantize", "tales-gpt2", path("tales-gpt2.gguf"), "--type", "f16"});
     run_program(
         {"imatrix", path("tales.gguf"), "-f", text(), "--ctx", "16", "--chunks", "1", "-o", path("tales.imat")});
   }
@@ -422,7 +423,8 @@ std::map<std::string, Good> good_values(const std::string& text, const std::stri
       {"--imatrix", {keep(folder + "/tales.imat"), Shows::nothing}},  // f16 does not search
       {"imatrix --ctx", {"12"}},
       {"imatrix -f", {"-", Shows::refused}},  // a text that is too short
-      {"imatrix --out", {keep(folder + "/other.gguf")}},
+      {"imatrix --out", {keep(folder + "/imat.gguf")}},
+      {"imatrix MODEL", {keep(folder + "/tales-gpt2.gguf")}},
       {"--no-tokenizer", {"\n"}},
       {"--force", {"\n", Shows::nothing}},
       {"--stdin", {"\n", Shows::differs, {}, {"TEXT"}}},

@@ -1,5 +1,5 @@
 // Importance against sums computed here from the file's own tensors, its files, and what quantize makes of it.
-#include "lab/importance.h"
+#include "lab/quantize_importance.h"
 
 #include <cmath>
 #include <numeric>
@@ -56,7 +56,7 @@ class ImportanceTest : public testing::Test {
   std::vector<int> ids_;
 };
 
-// What enters the first layer's q, k and v is the embedding, normed: known from the file alone.
+// The first layer's q, k and v are computed from the normed embedding, which the file alone gives.
 TEST_F(ImportanceTest, TheFirstLayersSumsAreThoseOfTheEmbedding) {
   const ImportanceMatrix matrix = collected();
   const std::vector<float> rows = tensor("token_embd.weight"), gain = tensor("blk.0.attn_norm.weight");

@@ -1,5 +1,5 @@
 // llama.cpp's files of importance. Source: ggml-org/llama.cpp, tools/imatrix (the GGUF form).
-#include "lab/importance.h"
+#include "lab/quantize_importance.h"
 
 #include <array>
 #include <cmath>

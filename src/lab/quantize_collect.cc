@@ -6,7 +6,7 @@
 #include "engine/engine_impl.h"
 #include "engine/model_impl.h"
 #include "format/gguf.h"
-#include "lab/importance.h"
+#include "lab/quantize_importance.h"
 
 namespace kvasir {
 namespace {
