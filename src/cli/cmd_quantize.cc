@@ -85,9 +85,8 @@ void add(Flags& flags, Run* run_command) {
       with_help(flag::kJson, "one JSON object on stdout: out, type, parameters, file_bytes, types, tensors, notes"),
       &a->json);
   flags.footer(
-      "q2_k, q3_k_m, q3_k_l, q4_k_s, q4_k_m, q5_k_m, iq4_nl and iq4_xs are mixes: some matrices get more bits, chosen "
-      "as\n"
-      "llama.cpp does. The matrix that makes the logits is q6_k with a type of fewer bits. mxfp4 is for experts, the\n"
+      "q2_k, q3_k_m, q3_k_l, q4_k_s, q4_k_m, q5_k_m, iq4_nl and iq4_xs are mixes: some matrices get more bits, as in\n"
+      "llama.cpp. The matrix that makes the logits is q6_k with a type of fewer bits. mxfp4 is for experts, the\n"
       "rest is q8_0 then. Rows that are not whole blocks of the type fall back to another type, and a note says so.\n"
       "An error is the root of the squared errors' sum over the squares' sum, of one tensor; --json has all.\n"
       "Examples:\n  kvasir quantize tales /tmp/tales-q8_0.gguf --type q8_0\n"

@@ -28,8 +28,6 @@ int64_t encode_by(const float* src, const float* importance, std::byte* dst, int
   return saturated;
 }
 
-int64_t encode(const float* src, std::byte* dst, int64_t n) { return encode_by(src, nullptr, dst, n); }
-
 using RowOps = IntegerRowOps<kActElems, kBytes, false, read>;
 
 }  // namespace
@@ -42,7 +40,7 @@ const Codec& codec_iq4_nl() {
                                .block_bytes = kBytes,
                                .act = Act::q8,
                                .form = RowForm::iq4_nl,
-                               .encode = encode,
+                               .encode = encode_alike<encode_by>,
                                .encode_by = encode_by,
                                .decode = RowOps::decode,
                                .dot = RowOps::dot};

@@ -66,8 +66,6 @@ int64_t encode_by(const float* src, const float* importance, std::byte* dst, int
   return saturated;
 }
 
-int64_t encode(const float* src, std::byte* dst, int64_t n) { return encode_by(src, nullptr, dst, n); }
-
 using RowOps = IntegerRowOps<kElems, kBytes, false, read>;
 
 }  // namespace
@@ -80,7 +78,7 @@ const Codec& codec_iq4_xs() {
                                .block_bytes = kBytes,
                                .act = Act::q8,
                                .form = RowForm::iq4_xs,
-                               .encode = encode,
+                               .encode = encode_alike<encode_by>,
                                .encode_by = encode_by,
                                .decode = RowOps::decode,
                                .dot = RowOps::dot};

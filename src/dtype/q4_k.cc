@@ -27,8 +27,6 @@ int64_t encode_by(const float* src, const float* importance, std::byte* dst, int
   return saturated;
 }
 
-int64_t encode(const float* src, std::byte* dst, int64_t n) { return encode_by(src, nullptr, dst, n); }
-
 using RowOps = IntegerRowOps<kElems, kBytes, true, read>;
 
 }  // namespace
@@ -41,7 +39,7 @@ const Codec& codec_q4_k() {
                                .block_bytes = kBytes,
                                .act = Act::q8,
                                .form = RowForm::q4_k,
-                               .encode = encode,
+                               .encode = encode_alike<encode_by>,
                                .encode_by = encode_by,
                                .decode = RowOps::decode,
                                .dot = RowOps::dot};

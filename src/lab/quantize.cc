@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <set>
 #include <system_error>
 
 #include <fmt/format.h>
@@ -160,31 +161,35 @@ class Encoder {
   uint64_t done_ = 0, all_ = 0;
 };
 
-Result<void> check_output(const fs::path& out, const fs::path& model, bool force) {
-  std::error_code ec;
-  if (out.extension() != ".gguf")
-    return fail(Error::bad_argument, "the output's name does not end in .gguf", out.string(), "NAME.gguf");
-  if (!fs::exists(out, ec)) return {};
-  if (fs::equivalent(out, model, ec))
-    return fail(Error::bad_argument, "is the model itself", out.string(), "another name");
-  if (!fs::is_regular_file(out, ec))
-    return fail(Error::bad_argument, "exists and is not a file", out.string(), "another name");
-  if (!force)
-    return fail(Error::bad_argument, "exists", out.string(),
-                "another name, or QuantizeOptions::force = true to replace it");
-  return {};
+// Reads the importance of the model's tensors. Notes what has no effect.
+Result<ImportanceMatrix> importance_for(const GgufOutline& outline, const std::string& path,
+                                        std::vector<std::string>* notes) {
+  if (path.empty()) return ImportanceMatrix();
+  KVASIR_TRY(ImportanceMatrix all, read_importance(path));
+  std::set<std::string_view> without;
+  size_t found = 0;
+  for (const TensorOutline& t : outline.tensors) {
+    if (!all.contains(t.decl.name)) continue;
+    ++found;
+    if (t.decl.codec->encode_by == nullptr) without.insert(t.decl.codec->name);
+  }
+  if (found == 0)
+    return fail(Error::bad_argument, "names no tensor of this model", path, "the importance of this model");
+  if (found < all.size())
+    notes->push_back(
+        fmt::format("{}: {} of its {} tensors are not in this model", path, all.size() - found, all.size()));
+  if (!without.empty())
+    notes->push_back(fmt::format("the importance does not change {}, which do not search", fmt::join(without, ", ")));
+  return all;
 }
 
 Result<QuantizeReport> quantize_checked(const QuantizeOptions& options) {
   const FloatEnv env;
   KVASIR_TRY(const std::string model, find_model(options.model));
-  KVASIR_CHECK(check_output(options.out, model, options.force));
-  KVASIR_TRY(const GgufOutline outline, outline_gguf(model, options));
+  KVASIR_CHECK(check_gguf_output(options.out, model, options.force));
+  KVASIR_TRY(GgufOutline outline, outline_gguf(model, options));
   KVASIR_TRY(const auto pool, ThreadPool::create(options.threads == 0 ? default_threads() : options.threads));
-  ImportanceMatrix importance;
-  if (!options.importance.empty()) {
-    KVASIR_TRY(importance, read_importance(options.importance));
-  }
+  KVASIR_TRY(const ImportanceMatrix importance, importance_for(outline, options.importance, &outline.notes));
   return Encoder(options, *pool, importance).run(outline);
 }
 

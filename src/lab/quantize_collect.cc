@@ -1,12 +1,13 @@
 // Watches the products of a model while it reads a text, and finds the tensor of each by the address of its weights.
 #include <algorithm>
+#include <functional>
 
-#include <fmt/format.h>
+#include <kvasir/model.h>
 
 #include "engine/engine_impl.h"
-#include "engine/model_impl.h"
 #include "format/gguf.h"
 #include "lab/quantize_importance.h"
+#include "lab/quantize_outline.h"
 
 namespace kvasir {
 namespace {
@@ -60,8 +61,8 @@ class Collector {
       if (after == by_place_.begin()) return {};
       const TensorInfo* tensor = std::prev(after)->second;
       const uint64_t inside = offset - tensor->offset, size = tensor->bytes / matrices_of(*tensor);
-      return inside < tensor->bytes && inside % size == 0 ? std::pair(tensor, inside / size)
-                                                          : std::pair(static_cast<const TensorInfo*>(nullptr), 0ul);
+      if (inside >= tensor->bytes || inside % size != 0) return {};
+      return {tensor, inside / size};
     }
     return {};
   }
@@ -77,17 +78,39 @@ class Collector {
 Result<ImportanceReport> collect_importance(Engine& engine, const std::filesystem::path& model,
                                             std::span<const int> ids, std::optional<int> bos,
                                             const PerplexityOptions& options) {
-  if (model.extension() != ".gguf")
-    return fail(Error::unsupported, "importance is stored by the names of GGUF, and this model is no GGUF file",
-                model.string(), "kvasir quantize with type bf16 first");
   KVASIR_TRY(const GgufFile file, open_gguf(model));
   Collector collector(engine.impl().network->tensors(), file.tensors);
   Compute& compute = *engine.impl().compute;
   compute.set_watch([&](const Rows& x, const MatmulJob& job) { collector.add(x, job); });
-  auto report = perplexity(engine, ids, bos, options);
+  auto perplexed = perplexity(engine, ids, bos, options);
   compute.set_watch({});
-  if (!report) return tl::unexpected(std::move(report.error()));
-  return ImportanceReport{collector.take(), *report};
+  if (!perplexed) return tl::unexpected(std::move(perplexed.error()));
+  ImportanceReport report{.matrix = collector.take(), .missing = {}, .perplexity = *perplexed};
+  for (const TensorInfo& tensor : file.tensors.tensors)
+    if (tensor.name.starts_with("blk.") && tensor.name.ends_with(".weight") && tensor.shape.size() > 1 &&
+        !report.matrix.contains(tensor.name))
+      report.missing.push_back(tensor.name);
+  return report;
+}
+
+Result<ImportanceReport> measure_importance(const ImportanceOptions& options, const std::string& text) {
+  KVASIR_TRY(const std::string path, find_model(options.model));
+  if (std::filesystem::path(path).extension() != ".gguf")
+    return fail(Error::unsupported, "importance is stored by the names of GGUF, and this model is no GGUF file", path,
+                "kvasir quantize with type bf16 first");
+  KVASIR_CHECK(check_gguf_output(options.out, path, options.force));
+  ModelOptions mapped;
+  mapped.weights = WeightsMode::mapped;  // a product's tensor is found by its address in the file
+  KVASIR_TRY(const auto model, Model::open(path, mapped));
+  if (model->tokenizer() == nullptr)
+    return fail(Error::bad_argument, "this model came without a tokenizer", path, "a GGUF file with its tokenizer");
+  KVASIR_TRY(const std::vector<int> ids, model->tokenizer()->encode(text));
+  KVASIR_TRY(const auto engine, Engine::create(model, {.threads = options.threads}));
+  KVASIR_TRY(ImportanceReport report,
+             collect_importance(*engine, path, ids, model->tokenizer()->bos(), options.windows));
+  KVASIR_CHECK(write_importance(options.out, report.matrix, options.text_name, report.perplexity.windows,
+                                report.perplexity.window));
+  return report;
 }
 
 }  // namespace kvasir

@@ -39,11 +39,25 @@ Result<void> write_importance(const std::filesystem::path& path, const Importanc
 
 struct ImportanceReport {
   ImportanceMatrix matrix;
-  PerplexityReport perplexity;  ///< of the same windows
+  std::vector<std::string> missing;  ///< matrices of layers that no product was seen to use
+  PerplexityReport perplexity;       ///< of the same windows
 };
 
-/// Runs the windows of a text, as perplexity() does, and sums the squares of what enters each product, the logits'
-/// apart. `model` is the file that the engine's model was opened from, mapped. Errors: a model that is no GGUF file,
+struct ImportanceOptions {
+  std::string model = {};          ///< a GGUF file
+  std::filesystem::path out = {};  ///< NAME.gguf
+  bool force = false;              ///< replace an existing file
+  int threads = 0;                 ///< 0: one per core that this process may use
+  std::string text_name = {};      ///< stored in the file
+  PerplexityOptions windows = {};
+};
+
+/// Measures the importance over a text and writes the file. Errors: a model that is no GGUF file or has no tokenizer,
+/// an output that exists, those of Model::open(), Engine::create(), perplexity() and write_importance().
+Result<ImportanceReport> measure_importance(const ImportanceOptions& options, const std::string& text);
+
+/// Runs the windows of a text, as perplexity() does, and sums the squares of what enters each product, except that of
+/// the logits. Requires: the engine's model was opened from the GGUF file `model`, with WeightsMode::mapped. Errors:
 /// those of perplexity().
 Result<ImportanceReport> collect_importance(Engine& engine, const std::filesystem::path& model,
                                             std::span<const int> ids, std::optional<int> bos,

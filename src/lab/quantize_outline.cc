@@ -5,6 +5,7 @@
 #include <array>
 #include <optional>
 #include <set>
+#include <system_error>
 
 #include <fmt/format.h>
 
@@ -59,7 +60,7 @@ class FolderPlanner {
     KVASIR_CHECK(special_ids());
     if (files.generation) sampling(description.sampling);
     KVASIR_CHECK(tokenizer(files));
-    const std::vector<std::string> notes = types_->notes();
+    KVASIR_TRY(const std::vector<std::string> notes, types_->finish());
     outline_.notes.insert(outline_.notes.begin(), notes.begin(), notes.end());
     return std::move(outline_);
   }
@@ -303,7 +304,7 @@ Result<GgufOutline> outline_of_gguf(const fs::path& path, const QuantizeOptions&
                                .from = tensor->codec,
                                .data = outline.source.data(*tensor)});
   }
-  outline.notes = types.notes();
+  KVASIR_TRY(outline.notes, types.finish());
   return outline;
 }
 
@@ -333,6 +334,21 @@ void TensorOutline::row(int64_t r, float* out) const {
 Result<GgufOutline> outline_gguf(const fs::path& model, const QuantizeOptions& options) {
   if (is_gguf(model) || model.extension() == ".gguf") return outline_of_gguf(model, options);
   return FolderPlanner(model, options).run();
+}
+
+Result<void> check_gguf_output(const fs::path& out, const fs::path& model, bool force) {
+  std::error_code ec;
+  if (out.extension() != ".gguf")
+    return fail(Error::bad_argument, "the output's name does not end in .gguf", out.string(), "NAME.gguf");
+  if (!fs::exists(out, ec)) return {};
+  if (fs::equivalent(out, model, ec))
+    return fail(Error::bad_argument, "is the model itself", out.string(), "another name");
+  if (!fs::is_regular_file(out, ec))
+    return fail(Error::bad_argument, "exists and is not a file", out.string(), "another name");
+  if (!force)
+    return fail(Error::bad_argument, "exists", out.string(),
+                "another name, or QuantizeOptions::force = true to replace it");
+  return {};
 }
 
 }  // namespace kvasir

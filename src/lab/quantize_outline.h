@@ -41,6 +41,10 @@ struct GgufOutline {
   std::deque<std::vector<float>> made;
 };
 
+/// Errors: a name that does not end in .gguf, an existing file without `force`, the model itself, something that is no
+/// file.
+Result<void> check_gguf_output(const std::filesystem::path& out, const std::filesystem::path& model, bool force);
+
 /// Outlines the file; writes nothing. Errors: those of quantize() that concern the types, the model and the tokenizer.
 Result<GgufOutline> outline_gguf(const std::filesystem::path& model, const QuantizeOptions& options);
 

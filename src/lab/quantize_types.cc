@@ -137,22 +137,24 @@ Result<TypeChooser> TypeChooser::create(std::string_view type, const std::vector
   for (const std::string& entry : types) {
     const size_t equals = entry.find('=');
     const Codec* codec = equals == entry.npos ? nullptr : find_codec(entry.substr(equals + 1));
-    if (codec == nullptr)
+    if (codec == nullptr || equals == 0)
       return fail(Error::bad_argument, fmt::format("{} is not NAME=TYPE", in_quotes(entry)), "QuantizeOptions::types",
                   "attn_v=q6_k, or output.weight=q8_0");
-    chooser.named_[std::string(without_ending(entry.substr(0, equals)))] = codec;
+    chooser.named_[std::string(without_ending(std::string_view(entry).substr(0, equals)))] = {codec};
   }
   return chooser;
 }
 
 const Codec& TypeChooser::choose(std::string_view name, const std::vector<int64_t>& shape) {
   if (shape.size() == 1 || name.ends_with(".bias")) return codec_f32();  // biases of experts are matrices
-  if (const Codec* named = named_codec(name); named != nullptr && fits(*named, shape.back())) return *named;
-  if (codec(type_->codec).block_elems == 1) return codec(type_->codec);
-  if (name == "position_embd.weight") return codec_f32();          // read by row, never multiplied
-  if (name.find("ffn_gate_inp") != name.npos) return codec_f32();  // small, and it chooses a token's experts
+  const Codec* const named = named_codec(name);
+  if (named == nullptr) {
+    if (codec(type_->codec).block_elems == 1) return codec(type_->codec);
+    if (name == "position_embd.weight") return codec_f32();          // read by row, never multiplied
+    if (name.find("ffn_gate_inp") != name.npos) return codec_f32();  // small, and it chooses a token's experts
+  }
   const int64_t cols = shape.back();
-  const Codec& wanted = codec(matrix_type(name, shape));
+  const Codec& wanted = named != nullptr ? *named : codec(matrix_type(name, shape));
   const Codec* type = &wanted;
   while (!fits(*type, cols)) {
     const auto smaller =
@@ -166,9 +168,12 @@ const Codec& TypeChooser::choose(std::string_view name, const std::vector<int64_
 }
 
 // By its whole name, else by its kind; null: nobody named it.
-const Codec* TypeChooser::named_codec(std::string_view name) const {
+const Codec* TypeChooser::named_codec(std::string_view name) {
   for (const std::string_view key : {without_ending(name), without_ending(kind_of(name).first)})
-    if (const auto found = named_.find(std::string(key)); found != named_.end()) return found->second;
+    if (const auto found = named_.find(std::string(key)); found != named_.end()) {
+      found->second.used = true;
+      return found->second.codec;
+    }
   return nullptr;
 }
 
@@ -200,7 +205,11 @@ std::string_view TypeChooser::by_rules(std::string_view kind, int layer) const {
   return is_70b && kind == "attn_v" && is_one_of(chosen, {"q3_k", "q4_k"}) ? "q5_k" : chosen;
 }
 
-std::vector<std::string> TypeChooser::notes() const {
+Result<std::vector<std::string>> TypeChooser::finish() const {
+  for (const auto& [name, named] : named_)
+    if (!named.used)
+      return fail(Error::bad_argument, fmt::format("the model has no matrix {}", in_quotes(name)),
+                  "QuantizeOptions::types", "a name of GGUF: attn_v, ffn_down, blk.0.attn_q, token_embd, output");
   std::vector<std::string> lines;
   for (const auto& [line, count] : fallbacks_)
     lines.push_back(count == 1 ? line : fmt::format("{} ({} tensors)", line, count));

@@ -103,7 +103,12 @@ TEST(QuantizeTypes, NamedTensorsHaveTheNamedType) {
   EXPECT_STREQ(chooser->choose("output.weight", shape).name, "bf16");
   EXPECT_STREQ(chooser->choose("blk.0.attn_k.weight", shape).name, "q4_k");
   EXPECT_STREQ(chooser->choose("blk.3.attn_v.weight", {256, 40}).name, "f16");
-  for (const char* const bad : {"attn_v", "attn_v=", "attn_v=q9", "=q8_0x"})
+  EXPECT_THAT(*chooser->finish(),
+              ElementsAre("attn_v.weight: rows of 40 are not whole blocks of 32 (q5_0), so they are f16"));
+  auto unused = TypeChooser::create("q4_k_m", {"attn_vv=q8_0"}, config(32, 4));
+  unused->choose("blk.0.attn_v.weight", shape);
+  EXPECT_THAT(unused->finish().error().message(), testing::HasSubstr("no matrix \"attn_vv\""));
+  for (const char* const bad : {"attn_v", "attn_v=", "attn_v=q9", "=q8_0"})
     EXPECT_FALSE(TypeChooser::create("q4_k_m", {bad}, config(32, 4))) << bad;
   EXPECT_FALSE(TypeChooser::create("q4_x", {}, config(32, 4)));
 }

@@ -78,8 +78,8 @@ class SlowE2eFlags : public testing::Test {
     run_program({"run", "tales", "-p", "Once", "-n", "1", "--save-cache", path("saved.kv")});
     run_program({"quantize", "tales", path("tales.gguf"), "--type", "f16"});
     run_program({"quantize", "tales-gpt2", path("tales-gpt2.gguf"), "--type", "f16"});
-    run_program(
-        {"imatrix", path("tales.gguf"), "-f", text(), "--ctx", "16", "--chunks", "1", "-o", path("tales.imat")});
+    run_program({"imatrix", path("tales.gguf"), "-f", text(), "--ctx", "16", "--chunks", "1", "-o",
+                 path("tales-imatrix.gguf")});
   }
 
   std::string path(const std::string& name) const { return (folder_ / name).string(); }
@@ -420,7 +420,7 @@ std::map<std::string, Good> good_values(const std::string& text, const std::stri
       {"--explain", {"\n"}},
       {"--type", {"f32"}},
       {"--keep", {"attn_v=f32"}},
-      {"--imatrix", {keep(folder + "/tales.imat"), Shows::nothing}},  // f16 does not search
+      {"--imatrix", {keep(folder + "/tales-imatrix.gguf"), Shows::nothing}},  // f16 does not search
       {"imatrix --ctx", {"12"}},
       {"imatrix -f", {"-", Shows::refused}},  // a text that is too short
       {"imatrix --out", {keep(folder + "/imat.gguf")}},
