@@ -6,7 +6,6 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
-#include <limits>
 
 #include "dtype/error_weights.h"
 #include "dtype/table16.h"
@@ -50,19 +49,19 @@ inline double round_to(float scale, const float* x, const float* weight, int* in
 inline double best_scale(const float* x, const float* weight) {
   const double extreme = range_of(x, kActElems).extreme();
   if (extreme == 0 || std::isnan(extreme)) return extreme;
-  double best = 0, least = std::numeric_limits<double>::infinity();
+  double best = extreme / kTable[0], most = -1;
   for (const double end : {double{kTable[0]}, double{kTable[15]}})
     for (double by = 0.84; by < 1.13; by += 0.04) {
-      int index[kActElems];
-      round_to(static_cast<float>(extreme / (end * by)), x, weight, index);
+      const auto inverse = static_cast<float>(end * by / extreme);
+      if (!std::isfinite(inverse)) return best;  // a scale that f16 cannot hold
       double along = 0, length = 0;
       for (int j = 0; j < kActElems; ++j) {
-        const double w = kTable[index[j]], of_w = weight[j] * w;
+        const double w = kTable[nearest(x[j] * inverse)], of_w = weight[j] * w;
         along += of_w * x[j], length += of_w * w;
       }
-      const double scale = length > 0 ? along / length : extreme / (end * by);
-      const double error = round_to(static_cast<float>(scale), x, weight, index);
-      if (error < least) least = error, best = scale;
+      // The error of the best scale for these entries is the sum of weight * x^2, less this.
+      const double less = along * along / length;
+      if (less > most) most = less, best = along / length;
     }
   return best;
 }

@@ -1,5 +1,7 @@
 // iq4_xs: 256 indices of 4 bits into iq4_nl's table, in 8 parts with a signed 6-bit scale each, and one f16 unit of the
 // scales. Source: ggml-org/ggml, block_iq4_xs and dequantize_row_iq4_xs.
+#include <limits>
+
 #include "dtype/iq4.h"
 
 namespace kvasir {

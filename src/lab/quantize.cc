@@ -179,7 +179,7 @@ Result<ImportanceMatrix> importance_for(const GgufOutline& outline, const std::s
     notes->push_back(
         fmt::format("{}: {} of its {} tensors are not in this model", path, all.size() - found, all.size()));
   if (!without.empty())
-    notes->push_back(fmt::format("the importance does not change {}, which do not search", fmt::join(without, ", ")));
+    notes->push_back(fmt::format("the importance has no effect on tensors of type {}", fmt::join(without, ", ")));
   return all;
 }
 

@@ -172,7 +172,7 @@ TEST_F(ImportanceTest, NothingIsDroppedWithoutAWord) {
   const auto report = quantize(options);
   ASSERT_TRUE(report);
   EXPECT_THAT(report->notes, testing::IsSupersetOf({HasSubstr("1 of its 2 tensors are not in this model"),
-                                                    HasSubstr("does not change q4_0")}));
+                                                    HasSubstr("no effect on tensors of type q4_0")}));
   options.types = {"ffn_sideways=q8_0"};
   EXPECT_THAT(quantize(options).error().message(), HasSubstr("no matrix \"ffn_sideways\""));
 }
