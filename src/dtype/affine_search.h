@@ -1,6 +1,6 @@
-// Shared by q2_k, q4_k and q5_k: parts of kPart elements, element = scale * w - minimum. A part's scale and minimum are
-// integer multiples, up to kMostScale, of the block's two f16 units. Contains the search for them; each type packs
-// them.
+// Shared by the types whose elements are scale * w - minimum with w >= 0: the search for the scale and minimum of a
+// part (q4_1, q5_1), and for a block's two f16 units of which each part has integer multiples (q2_k, q4_k, q5_k). Each
+// type packs them.
 #pragma once
 
 #include <algorithm>
@@ -15,18 +15,14 @@
 
 namespace kvasir::affine_search {
 
-/// Scale and minimum of one part, in the block's units.
-struct Multiples {
-  int scale = 0, minimum = 0;
-};
-
-/// x ~ scale * w - minimum with integer w in 0..most. Neither scale nor minimum is negative.
+/// x ~ scale * w - minimum with integer w in 0..most; the scale is not negative.
 struct Fit {
   double scale = 0, minimum = 0;
 };
 
-template <int kPart, int kMostScale>
-struct Search {
+/// A part of kPart elements. kAnyMinimum: the minimum may be negative.
+template <int kPart, bool kAnyMinimum>
+struct PartSearch {
   /// Writes the nearest w for every x.
   static void round_to(Fit fit, const float* x, int most, float* w) {
     const double inverse = fit.scale > 0 ? 1 / fit.scale : 0;
@@ -43,7 +39,8 @@ struct Search {
     return error;
   }
 
-  /// The best scale and minimum for given w: least squares, or a line through 0 if the minimum would be negative.
+  /// The best scale and minimum for given w: least squares, or a line through 0 if the minimum may not be negative and
+  /// would be.
   static Fit least_squares(const float* x, const float* weight, const float* w) {
     double sum = 0, sum_w = 0, sum_ww = 0, sum_x = 0, sum_wx = 0;
     for (int j = 0; j < kPart; ++j) {
@@ -55,15 +52,16 @@ struct Search {
     Fit fit;
     if (spread > 0) fit.scale = std::max((sum * sum_wx - sum_w * sum_x) / spread, 0.0);
     fit.minimum = sum > 0 ? (fit.scale * sum_w - sum_x) / sum : 0;
-    if (fit.minimum >= 0) return fit;
+    if (kAnyMinimum || fit.minimum >= 0) return fit;
     return {sum_ww > 0 ? std::max(sum_wx / sum_ww, 0.0) : 0.0, 0};
   }
 
   /// Tries steps from coarser than the range requires to slightly finer (which clips the ends), each improved by least
-  /// squares. On normally distributed numbers the error is a tenth below that of the range's own step.
+  /// squares. On normally distributed numbers the error is a tenth below that of the range's own step. Requires: finite
+  /// elements.
   static Fit best_fit(const float* x, const float* weight, int most) {
     const Range range = range_of(x, kPart);
-    const double low = std::min(double{range.low}, 0.0), width = range.high - low;
+    const double low = kAnyMinimum ? range.low : std::min(range.low, 0.0f), width = range.high - low;
     if (!(width > 0)) return {0, -low};
     Fit best;
     double least = std::numeric_limits<double>::infinity();
@@ -77,6 +75,17 @@ struct Search {
     }
     return best;
   }
+};
+
+/// Scale and minimum of one part, in the block's units.
+struct Multiples {
+  int scale = 0, minimum = 0;
+};
+
+/// Parts whose scales and minimums are integer multiples of two units, 0..kMostScale.
+template <int kPart, int kMostScale>
+struct Search {
+  using Part = PartSearch<kPart, false>;
 
   /// Tries the integers at and next to the wanted ones and returns the pair with the least error; `w` receives its
   /// integers.
@@ -94,8 +103,8 @@ struct Search {
                                 std::clamp(center.minimum + i % 3 - 1, 0, kMostScale)};
       const Fit fit{unit.scale * multiples.scale, unit.minimum * multiples.minimum};
       float rounded[kPart];
-      round_to(fit, x, most, rounded);
-      const double error = squared_error(fit, x, weight, rounded);
+      Part::round_to(fit, x, most, rounded);
+      const double error = Part::squared_error(fit, x, weight, rounded);
       if (error >= least) continue;
       least = error, best = multiples;
       std::copy(rounded, rounded + kPart, w);
@@ -113,7 +122,7 @@ struct Search {
     const bool finite = !std::isnan(range_of(x, kPart * static_cast<int>(kParts)).low);
     Fit largest{finite ? 0.0 : NAN, finite ? 0.0 : NAN};
     for (size_t p = 0; finite && p < kParts; ++p) {
-      fits[p] = best_fit(x + p * kPart, weight + p * kPart, most);
+      fits[p] = Part::best_fit(x + p * kPart, weight + p * kPart, most);
       largest = {std::max(largest.scale, fits[p].scale), std::max(largest.minimum, fits[p].minimum)};
     }
     const int64_t saturated = put_half(static_cast<float>(largest.scale / kMostScale), units) +

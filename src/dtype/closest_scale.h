@@ -1,5 +1,5 @@
 // The scale of a block of 32 numbers of K or V: of 16 candidate scales, the one with the least squared error
-// (docs/numerics.md). Weights in files are encoded as ggml does, by each type's own encode().
+// (docs/numerics.md). Weights have searches of their own (centered_search.h).
 #pragma once
 
 #if defined(__SSE2__)

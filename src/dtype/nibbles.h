@@ -3,10 +3,15 @@
 // word comes before them; its bit j is the fifth bit of element j. Source: ggml-org/ggml, ggml-common.h.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 
+#include "dtype/affine_search.h"
+#include "dtype/centered_search.h"
+#include "dtype/error_weights.h"
 #include "dtype/integer_row_ops.h"
 
 namespace kvasir::nibbles {
@@ -50,14 +55,16 @@ struct Centered {
     for (int32_t& w : out.w) w -= kMiddle;
     return out;
   }
-  // The value furthest from 0 becomes exactly -kMiddle: there is one more integer below 0 than above.
-  static int64_t encode(const float* src, std::byte* dst, int64_t n) {
+  static int64_t encode_by(const float* src, const float* importance, std::byte* dst, int64_t n) {
+    using Search = CenteredSearch<kActElems, kMiddle>;
     int64_t saturated = 0;
     for (int64_t i = 0; i < n; i += kActElems, dst += kBytes) {
-      saturated += put_half(range_of(src + i, kActElems).extreme() / -kMiddle, dst);
-      const float d = half_at(dst);
-      int w[kActElems];
-      for (int j = 0; j < kActElems; ++j) w[j] = kMiddle + steps(src[i + j], d, -kMiddle, kMiddle - 1);
+      const ErrorWeights<kActElems> weights(src, importance, i);
+      const bool finite = !std::isnan(range_of(src + i, kActElems).low);
+      saturated += put_half(finite ? static_cast<float>(Search::best_scale(src + i, weights.of)) : NAN, dst);
+      int w[kActElems] = {};
+      if (finite) Search::round_to(half_at(dst), src + i, w);
+      for (int& each : w) each += kMiddle;
       pack<kBits>(w, dst + 2);
     }
     return saturated;
@@ -75,15 +82,20 @@ struct Ranged {
     unpack<kBits>(block + 4, out.w);
     return out;
   }
-  static int64_t encode(const float* src, std::byte* dst, int64_t n) {
+  static int64_t encode_by(const float* src, const float* importance, std::byte* dst, int64_t n) {
+    using Search = affine_search::PartSearch<kActElems, true>;
     int64_t saturated = 0;
     for (int64_t i = 0; i < n; i += kActElems, dst += kBytes) {
-      const Range range = range_of(src + i, kActElems);
-      saturated += put_half((range.high - range.low) / kMost, dst) + put_half(range.low, dst + 2);
-      const float d = half_at(dst), low = half_at(dst + 2);
-      int w[kActElems];
-      for (int j = 0; j < kActElems; ++j) w[j] = steps(src[i + j] - low, d, 0, kMost);
-      pack<kBits>(w, dst + 4);
+      const ErrorWeights<kActElems> weights(src, importance, i);
+      const bool finite = !std::isnan(range_of(src + i, kActElems).low);
+      affine_search::Fit fit{NAN, NAN};
+      if (finite) fit = Search::best_fit(src + i, weights.of, kMost);
+      saturated += put_half(static_cast<float>(fit.scale), dst) + put_half(static_cast<float>(-fit.minimum), dst + 2);
+      float w[kActElems] = {};
+      if (finite) Search::round_to({half_at(dst), -half_at(dst + 2)}, src + i, kMost, w);
+      int whole[kActElems];
+      std::copy(w, w + kActElems, whole);
+      pack<kBits>(whole, dst + 4);
     }
     return saturated;
   }

@@ -14,7 +14,8 @@ const Codec& codec_q5_0() {
                                .block_bytes = Type::kBytes,
                                .act = Act::q8,
                                .form = RowForm::q5_0,
-                               .encode = Type::encode,
+                               .encode = encode_alike<Type::encode_by>,
+                               .encode_by = Type::encode_by,
                                .decode = Type::RowOps::decode,
                                .dot = Type::RowOps::dot};
   return codec;

@@ -34,11 +34,13 @@ constexpr Golden kGolden[] = {
     {"tales", "q4_0h", "8eb4b2f8a032d9d9d73ed67f294e2175"},
 };
 
-// 24 tokens after the same ids. Every integer type with SIMD is in one of the files: tiny-k as q4_k also contains q6_k.
+// 24 tokens after the same ids. Files named by a mix hold several types.
 constexpr Golden kGoldenFiles[] = {
-    {"tales", "f16", "82651ac8b5c14e8bf6fdca8203ff4304"},  {"tales", "bf16", "325f0e73d403b8f8dfb0a11fec09738a"},
-    {"tales", "q8_0", "1aa8e24cf3fdf5c33edf4d0ceeb60072"}, {"tales", "q4_0", "fd226a55498e2cf9a02ab239791b0e37"},
-    {"tales", "q4_k", "78f13a437a809a175ff956d187fbacb8"}, {"tiny-k", "q4_k", "6f5d257b04f65e1e6542b21bc47d5412"},
+    {"tales", "f16", "82651ac8b5c14e8bf6fdca8203ff4304"},     {"tales", "bf16", "325f0e73d403b8f8dfb0a11fec09738a"},
+    {"tales", "q8_0", "1aa8e24cf3fdf5c33edf4d0ceeb60072"},    {"tales", "q4_0", "8ac67efaec1650e4d5010d15d0942e5a"},
+    {"tales", "q4_k", "21d0f74d4ac82c3de782a4454caab0ee"},    {"tiny-k", "q4_k", "6f5d257b04f65e1e6542b21bc47d5412"},
+    {"tiny-k", "q3_k_m", "989c575ad225f10e60da3e0a6917229f"}, {"tiny-k", "q2_k", "08e793e1e7cd8d9096e961c773c7bda3"},
+    {"tiny-k", "iq4_xs", "b9799cbf8273071e2200f1acae3427c7"},
 };
 
 // 70 ids without a simple pattern, enough to cross a tile of attention.
