@@ -83,6 +83,7 @@ struct GenStats {
   double decode_tok_s = 0;   ///< tokens after the first / their time; 0 if there was only one
   CacheStats cache;
   size_t peak_rss_bytes = 0, weights_bytes = 0;
+  WeightStats weight_stats;       ///< of the model, so far
   std::optional<RssByOwner> rss;  ///< with GenerateOptions::rss, if the system reports it
   int threads = 0;
   std::string cpu, weights;

@@ -46,6 +46,16 @@ struct ModelInfo {
   std::vector<Ignored> ignored;  ///< parts of the model's files that Kvasir does not use
 };
 
+/// Weights in memory, and what passes have used and read since the model was opened. Experts are counted only if the
+/// weights are streamed.
+struct WeightStats {
+  size_t memory_bytes = 0;      ///< in memory now; 0: mapped
+  int64_t experts = 0;          ///< experts that passes used, each once per pass and layer
+  int64_t experts_read = 0;     ///< those of them that were not in memory
+  int64_t experts_guessed = 0;  ///< experts read before a pass asked for them
+  int64_t guesses_used = 0;     ///< those of them that a pass then used
+};
+
 /// An opened model. Immutable; every method may be called from many threads at once.
 class KVASIR_API Model {
  public:
@@ -56,6 +66,7 @@ class KVASIR_API Model {
   ~Model();
 
   const ModelInfo& info() const;
+  WeightStats weight_stats() const;
   /// Null if the model has none or ModelOptions::with_tokenizer was false; then only token ids work.
   const std::shared_ptr<const Tokenizer>& tokenizer() const;
   /// From generation_config.json or a GGUF file's general.sampling keys; fields that neither sets keep their defaults.

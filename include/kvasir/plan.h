@@ -29,7 +29,8 @@ struct WeightChoice {
   size_t left = 0;        ///< bytes left for sequences after weights, tokenizer, activations and code; 0: does not fit
   int positions = 0;      ///< positions that fit for one sequence alone, at most the context
   int64_t users = 0;      ///< sequences of `chat` positions that fit at once
-  size_t disk_bytes = 0;  ///< bytes read from disk in every pass
+  size_t kept_bytes = 0;  ///< streamed: weights kept in what one sequence of `chat` positions leaves
+  size_t disk_bytes = 0;  ///< streamed: bytes read for a token; experts as if all were equally probable
 };
 
 /// The same bytes, with the weights held as the run chooses, in another KV type.

@@ -2,6 +2,7 @@
 #include "arch/experts.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -61,9 +62,11 @@ class Routed {
     sort_by_expert();
     const Rows x = gather();
     const Rows gate = rows_of(c_.ffn), up = rows_of(c_.ffn), down = rows_of(h_.cols);
-    products(x, {{kGate, gate}, {kUp, up}});
-    activate_all(gate, up);
-    products(gate, {{kDown, down}});
+    for_experts([&](std::span<const Expert> experts) {
+      products(x, {{kGate, gate}, {kUp, up}}, experts);
+      activate(gate, up, experts);
+      products(gate, {{kDown, down}}, experts);
+    });
     return combine(down);
   }
 
@@ -71,6 +74,11 @@ class Routed {
   struct Product {
     PartRole part;
     Rows y;
+  };
+  // A chosen expert, its rows among those of all products, and the addresses of its matrices.
+  struct Expert {
+    int index, begin, end;
+    std::array<const std::byte*, kPerExpert> data;
   };
 
   // Rows [tokens * used, cols]: one for each choice of each token.
@@ -139,12 +147,75 @@ class Routed {
     for (Choice& choice : choices_) choice.row = next[static_cast<size_t>(choice.expert)]++;
   }
 
+  Expert expert(int e) const {
+    const auto i = static_cast<size_t>(e);
+    Expert out{e, i == 0 ? 0 : ends_[i - 1], ends_[i], {}};
+    for (int part = 0; part < kPerExpert; ++part) out.data[static_cast<size_t>(part)] = w_.mat(role(e, part)).data;
+    return out;
+  }
+  int role(int e, int part) const { return first_ + kExperts + e * kPerExpert + part; }
+
+  // Calls f with the chosen experts: with all of them, or as many at a time as are in memory. Rows do not depend on
+  // one another, so neither do results on the order.
+  template <class F>
+  void for_experts(F f) {
+    std::vector<Expert> experts;
+    for (int e = 0; e < c_.count; ++e)
+      if (expert(e).end > expert(e).begin) experts.push_back(expert(e));
+    if (pass_.experts == nullptr) return f(experts);
+    std::vector<int> wanted;
+    for (const Expert& each : experts) wanted.push_back(each.index);
+    pass_.experts->want(layer_, wanted);
+    for (;;) {
+      auto loaded = pass_.experts->next(pass_.compute().pool());
+      if (!loaded) pass_.failed = std::move(loaded).error();
+      if (pass_.failed || loaded->empty()) return;
+      experts.clear();
+      for (const ExpertCache::Loaded& each : *loaded) {
+        experts.push_back(expert(each.expert));
+        std::ranges::copy(each.parts, experts.back().data.begin());
+      }
+      if (pass_.experts->all_provided()) guess_next();
+      f(experts);
+    }
+  }
+
+  // Starts to read the experts that the next layer will probably choose: those that its router chooses for this layer's
+  // input (as in arXiv:2312.17238). Many tokens use almost all experts, so there is nothing to guess.
+  void guess_next() const {
+    constexpr int kMostTokens = 4;
+    const auto role = static_cast<size_t>(first_ + kRouter);
+    if (h_.n > kMostTokens || pass_.ahead.data.empty() || !pass_.config().has_experts(layer_ + 1)) return;
+    Matrix router = pass_.ahead.matrices[role];
+    router.data = pass_.ahead.data[role];
+    std::vector<float> scores(static_cast<size_t>(h_.n * c_.count));
+    const MatmulJob job{router, nullptr, {scores.data(), h_.n, c_.count, c_.count}};
+    pass_.compute().matmul(h_, {&job, 1});
+    std::vector<int> experts;
+    for (auto row = scores.begin(); row != scores.end(); row += c_.count)
+      for (int i = 0; i < c_.used; ++i) {
+        const auto best = std::max_element(row, row + c_.count, less_or_nan);
+        experts.push_back(static_cast<int>(best - row));
+        *best = kNever;
+      }
+    std::ranges::sort(experts);
+    experts.erase(std::unique(experts.begin(), experts.end()), experts.end());
+    pass_.experts->guess(layer_ + 1, experts);
+  }
+
   // A single token's rows are too few to be worth waking the threads.
-  void activate_all(const Rows& gate, const Rows& up) const {
+  void activate(const Rows& gate, const Rows& up, std::span<const Expert> experts) const {
     const Activation f = pass_.config().activation;
-    const auto one = [&](int i) { pass_.kernels().activate(f, gate.row(i), up.row(i), gate.cols); };
-    if (h_.n > 1) return pass_.compute().for_rows(gate.n, one);
-    for (int i = 0; i < gate.n; ++i) one(i);
+    std::vector<int> rows;
+    for (const Expert& e : experts)
+      for (int row = e.begin; row < e.end; ++row) rows.push_back(row);
+    const auto one = [&](int i) {
+      const int row = rows[static_cast<size_t>(i)];
+      pass_.kernels().activate(f, gate.row(row), up.row(row), gate.cols);
+    };
+    const int n = static_cast<int>(rows.size());
+    if (h_.n > 1) return pass_.compute().for_rows(n, one);
+    for (int i = 0; i < n; ++i) one(i);
   }
 
   // Copies h to those rows. With a single token all rows are the same, so h itself serves.
@@ -157,19 +228,22 @@ class Routed {
     return x;
   }
 
-  void products(const Rows& x, std::initializer_list<Product> wanted) const {
+  void products(const Rows& x, std::initializer_list<Product> wanted, std::span<const Expert> experts) const {
     const int biases = c_.count * kPerExpert;
+    int first = x.n, end = 0;  // the rows of x that these experts read
+    for (const Expert& e : experts) first = std::min(first, e.begin), end = std::max(end, e.end);
+    const Rows read = x.n == 1 ? x : Rows{x.row(first), end - first, x.cols, x.stride};
     std::vector<MatmulJob> jobs;
-    for (int e = 0, begin = 0; e < c_.count; begin = ends_[static_cast<size_t>(e++)]) {
-      const int n = ends_[static_cast<size_t>(e)] - begin;
-      if (n == 0) continue;
+    for (const Expert& e : experts)
       for (const Product& p : wanted) {
-        const int role = first_ + kExperts + e * kPerExpert + p.part;
-        jobs.push_back(
-            {w_.mat(role), w_.vec(role + biases), {p.y.row(begin), n, p.y.cols, p.y.stride}, x.n == 1 ? 0 : begin});
+        Matrix w = w_.mat(role(e.index, p.part));
+        w.data = e.data[static_cast<size_t>(p.part)];
+        jobs.push_back({w,
+                        w_.vec(role(e.index, p.part) + biases),
+                        {p.y.row(e.begin), e.end - e.begin, p.y.cols, p.y.stride},
+                        x.n == 1 ? 0 : e.begin - first});
       }
-    }
-    pass_.compute().matmul(x, jobs);
+    pass_.compute().matmul(read, jobs);
   }
 
   Rows combine(const Rows& down) {

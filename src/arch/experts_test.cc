@@ -11,6 +11,7 @@
 #include "arch/network.h"
 #include "format/safetensors.h"
 #include "tests/support/temp_files.h"
+#include "tests/support/tiny_experts.h"
 #include "tests/support/tiny_models.h"
 
 namespace kvasir {
@@ -19,24 +20,6 @@ namespace {
 using testing::HasSubstr;
 
 constexpr int kTokens = 9;
-constexpr char kConfig[] = R"(,"hidden_size":32,"num_hidden_layers":1,"num_attention_heads":2,
-    "num_key_value_heads":1,"head_dim":16,"intermediate_size":32,"vocab_size":50,"num_experts":5,"num_experts_per_tok":2,
-    "moe_intermediate_size":32,"norm_topk_prob":true,"tie_word_embeddings":true})";
-
-tiny::Model experts_model(const std::string& type = "qwen3_moe") {
-  tiny::Model model;
-  model.config = "{\"model_type\":\"" + type + "\"" + kConfig;
-  const ConfigView view = *ConfigView::parse(model.config, "test");
-  const Family& family = **find_family(view);
-  const ModelConfig config = *family.parse_config(view);
-  const TensorTable table = family.tensor_table(config);
-  for (const auto* specs : {&table.embed, &table.layers.front()})
-    for (const TensorSpec& spec : *specs)
-      if (spec.present) model.add(spec.name, codec_f32(), spec.shape, 0.5f);
-  model.add("norm.weight", codec_f32(), {32}, 0.1f, 1.0f);
-  return model;
-}
-
 // Logits of every token, and the message of the first item's error.
 struct Ran {
   std::vector<float> logits;
@@ -77,7 +60,7 @@ std::string expert(int e, const char* part) {
 }
 
 TEST(Experts, EqualScoresChooseTheLowerNumbers) {
-  tiny::Model model = experts_model();
+  tiny::Model model = tiny::experts();
   for (float& x : model.at("layers.0.mlp.gate.weight").values) x = 0;
   const std::vector<float> logits = run(model).logits;
   for (int e = 0; e < 5; ++e) {
@@ -88,7 +71,7 @@ TEST(Experts, EqualScoresChooseTheLowerNumbers) {
 }
 
 TEST(Experts, CompanyChangesNoBit) {
-  const tiny::Model model = experts_model();
+  const tiny::Model model = tiny::experts();
   const std::vector<float> logits = run(model).logits;
   for (const int chunk : {1, 2, 4}) EXPECT_TRUE(tiny::same_bits(run(model, chunk).logits, logits)) << chunk;
 }
@@ -97,7 +80,7 @@ TEST(Experts, CompanyChangesNoBit) {
 TEST(Experts, ARouterThatIsNotANumberShows) {
   for (const char* type : {"qwen3_moe", "glm4_moe"})
     for (int e = 0; e < 5; ++e) {
-      tiny::Model model = experts_model(type);
+      tiny::Model model = tiny::experts(type);
       EXPECT_EQ(run(model).error, "") << type;
       model.at("layers.0.mlp.gate.weight").values[static_cast<size_t>(e * 32 + 7)] =
           std::numeric_limits<float>::quiet_NaN();

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "arch/config.h"
 #include "arch/workspace.h"
 #include "cache/layout.h"
+#include "format/expert_cache.h"
 #include "math/compute.h"
 
 namespace kvasir {
@@ -78,6 +80,13 @@ class Pass {
   }
 
   Rows x;  ///< the residual stream, [tokens(), hidden]
+  /// The next layer's matrices, for a guess of its experts; `data` is empty if they are not in memory.
+  struct Ahead {
+    std::span<const Matrix> matrices = {};
+    std::span<const std::byte* const> data = {};
+  } ahead;
+  ExpertCache* experts = nullptr;    ///< provides the experts; null: they are in the layer's weights
+  std::optional<Error> failed = {};  ///< set by a layer that could not read its experts; ends the pass
 
  private:
   void make_rope_tables(std::span<const RopeFrequencies> ropes);

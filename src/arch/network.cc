@@ -68,39 +68,68 @@ Result<Network::Group> Network::bind(const std::vector<TensorSpec>& specs, const
     group.names.push_back(spec.name);
     group.grouped.push_back(spec.grouped);
     group.by_position.push_back(spec.by_position);
+    group.of_expert.push_back(spec.of_expert);
   }
   return group;
 }
 
-// Groups of the source: the layers, then slices of the head. The head is one slice, or several of a layer's size if
-// weights are streamed, so that memory never holds more than that. A head whose rows are stored in another order stays
-// whole.
+// Whether each expert can be read by itself. A scattered tensor is assembled with its whole layer.
+bool Network::experts_can_be_apart() const {
+  for (const Group& group : groups_)
+    for (size_t i = 0; i < group.infos.size(); ++i)
+      if (group.of_expert[i] && group.infos[i] != nullptr && group.infos[i]->scattered) return false;
+  return config_.experts.count > 0;
+}
+
+// Groups of the source: the layers, then slices of the head. Streamed experts are in no group.
 WeightUse Network::weight_use(WeightsMode mode) {
+  const bool streamed = mode == WeightsMode::streamed;
   WeightUse use;
   use.tables = groups_.front().infos;
-  for (size_t l = 0; l < static_cast<size_t>(config_.layers); ++l) {
-    auto& parts = use.groups.emplace_back();
-    for (const TensorInfo* info : groups_[l + 1].infos) parts.push_back(TensorPart::all_of(info));
+  for (size_t l = 0; l < static_cast<size_t>(config_.layers); ++l)
+    add_layer(groups_[l + 1], streamed && experts_can_be_apart(), &use);
+  add_head(streamed, &use);
+  if (!use.experts.empty()) use.experts_used = config_.experts.used;
+  return use;
+}
+
+// The experts' matrices follow one another, those of one expert together.
+void Network::add_layer(const Group& layer, bool experts_apart, WeightUse* use) const {
+  auto& parts = use->groups.emplace_back();
+  std::vector<TensorPart> of_experts;
+  for (size_t i = 0; i < layer.infos.size(); ++i) {
+    const bool apart = experts_apart && layer.of_expert[i];
+    parts.push_back(TensorPart::all_of(apart ? nullptr : layer.infos[i]));
+    if (apart && layer.infos[i] != nullptr) of_experts.push_back(TensorPart::all_of(layer.infos[i]));
   }
+  if (!experts_apart) return;
+  auto& experts = use->experts.emplace_back();
+  const size_t matrices = of_experts.size() / static_cast<size_t>(config_.experts.count);
+  for (auto part = of_experts.begin(); part != of_experts.end(); part += static_cast<std::ptrdiff_t>(matrices))
+    experts.emplace_back(part, part + static_cast<std::ptrdiff_t>(matrices));
+}
+
+// The head is one slice, or several of about a layer's size if weights are streamed, so that memory never holds more
+// than that. A head whose rows are stored in another order stays whole.
+void Network::add_head(bool sliced, WeightUse* use) {
   const Matrix& head = groups_.back().matrices.back();
   const TensorInfo* stored = groups_.back().infos.back();
   const uint64_t row_bytes = stored->bytes / static_cast<uint64_t>(head.rows);
-  const bool sliced = mode == WeightsMode::streamed && !head.conv1d && head.order.group == 0;
-  const auto fit = std::max<int64_t>(16, static_cast<int64_t>(largest_layer_bytes() / row_bytes) / 16 * 16);
+  sliced = sliced && !head.conv1d && head.order.group == 0;
+  const auto fit = std::max<int64_t>(16, static_cast<int64_t>(weight_sizes().largest_layer / row_bytes) / 16 * 16);
   const int64_t most = sliced ? fit : head.rows;
   for (int64_t begin = 0; begin < head.rows; begin += most) {
     Slice slice{begin, head};
     slice.matrix.rows = std::min(most, head.rows - begin);
-    use.groups.push_back(
+    use->groups.push_back(
         {{stored, row_bytes * static_cast<uint64_t>(begin), row_bytes * static_cast<uint64_t>(slice.matrix.rows)}});
     slices_.push_back(slice);
   }
-  return use;
 }
 
 Result<std::unique_ptr<Network>> Network::load(const Family& family, ModelConfig config,
                                                std::shared_ptr<const TensorDir> dir, WeightsMode mode,
-                                               const std::string& where) {
+                                               const std::string& where, std::shared_ptr<Budget> budget) {
   const FloatEnv env;  // rotations and vectors are computed here
   std::unique_ptr<Network> net(new Network);
   net->family_ = &family;
@@ -119,7 +148,7 @@ Result<std::unique_ptr<Network>> Network::load(const Family& family, ModelConfig
     net->groups_.push_back(std::move(group));
   }
   net->head_bias_ = table.head_bias;
-  KVASIR_TRY(net->source_, open_weights(dir, net->weight_use(mode), mode));
+  KVASIR_TRY(net->source_, open_weights(dir, net->weight_use(mode), mode, std::move(budget)));
   for (const auto& file : dir->files) file->drop_pages();  // they were touched only to read the header
   return net;
 }
@@ -138,14 +167,23 @@ size_t Network::weights_bytes() const {
   return total;
 }
 
-size_t Network::largest_layer_bytes() const {
-  size_t largest = 0;
+WeightSizes Network::weight_sizes() const {
+  const bool apart = experts_can_be_apart();
+  WeightSizes sizes{.experts_used = apart ? config_.experts.used : 0};
   for (size_t l = 1; l + 1 < groups_.size(); ++l) {
-    size_t bytes = 0;
-    for (const TensorInfo* info : groups_[l].infos) bytes += info != nullptr ? info->bytes : 0;
-    largest = std::max(largest, bytes);
+    WeightUse use;
+    add_layer(groups_[l], apart, &use);
+    const auto bytes_of = [](const std::vector<TensorPart>& parts) {
+      size_t bytes = 0;
+      for (const TensorPart& part : parts) bytes += part.bytes;
+      return bytes;
+    };
+    sizes.largest_layer = std::max(sizes.largest_layer, bytes_of(use.groups.front()));
+    for (const auto& experts : use.experts)
+      for (const auto& expert : experts) sizes.expert = std::max(sizes.expert, bytes_of(expert));
   }
-  return largest;
+  if (source_ != nullptr) sizes.all = weights_bytes();
+  return sizes;
 }
 
 int64_t Network::parameters() const {
@@ -251,6 +289,7 @@ Result<void> Network::forward(std::span<const BatchItem> items, Compute& compute
   Pass pass(config_, ropes_, compute, workspace, items, trace);
   const std::vector<int> wanted = wanted_rows(pass);
   const auto one_pass = source_->begin_pass();
+  pass.experts = source_->experts();
   KVASIR_CHECK(embed(pass));
   KVASIR_CHECK(run_layers(pass, !wanted.empty()));
   KVASIR_CHECK(read_out(pass, wanted, out->logits));
@@ -288,12 +327,19 @@ Result<void> Network::embed(Pass& pass) const {
   return {};
 }
 
+void Network::look_ahead(Pass& pass, int l) const {
+  pass.ahead = {};
+  if (l < config_.layers) pass.ahead = {groups_[static_cast<size_t>(l) + 1].matrices, source_->peek(l)};
+}
+
 Result<void> Network::run_layers(Pass& pass, bool logits) const {
   const size_t mark = pass.workspace().mark();
   for (int l = 0; l < config_.layers; ++l) {
     const bool over = l + 1 == config_.layers && !logits;
     KVASIR_TRY(const HeldWeights held, acquire_layer(l, over ? 0 : l + 1, pass.compute()));
+    if (pass.experts != nullptr && !over) look_ahead(pass, l + 1);
     family_->layer(pass, l, held.weights());
+    if (pass.failed) return in_layer(fmt::format("layer {}", l), std::move(*pass.failed));
     pass.workspace().back_to(mark);
   }
   return {};

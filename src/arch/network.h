@@ -47,10 +47,11 @@ class HeldWeights {
 
 class Network {
  public:
-  /// Finds every tensor of the family's table in `dir` and checks its shape and type. Errors name the tensor.
+  /// Finds every tensor of the family's table in `dir` and checks its shape and type. `budget`: as for open_weights().
+  /// Errors name the tensor.
   static Result<std::unique_ptr<Network>> load(const Family& family, ModelConfig config,
                                                std::shared_ptr<const TensorDir> dir, WeightsMode mode,
-                                               const std::string& where);
+                                               const std::string& where, std::shared_ptr<Budget> budget = {});
 
   const ModelConfig& config() const { return config_; }
   const Family& family() const { return *family_; }
@@ -61,8 +62,7 @@ class Network {
   int64_t parameters() const;
   /// Bytes of all tensors as stored; a tensor with two uses counts once.
   size_t weights_bytes() const;
-  /// Bytes of the largest layer's matrices.
-  size_t largest_layer_bytes() const;
+  WeightSizes weight_sizes() const;
   /// XXH3-128 over the config and the tensors in name order, as 32 hex digits. Hashes the weights that passes use:
   /// those in memory if resident, else the files'.
   Result<std::string> fingerprint() const;
@@ -89,6 +89,7 @@ class Network {
     std::vector<std::string> names;           // canonical
     std::vector<GroupedRows> grouped;         // TensorSpec::grouped
     std::vector<bool> by_position;            // TensorSpec::by_position
+    std::vector<bool> of_expert;              // TensorSpec::of_expert
     size_t vector_bytes = 0;                  // bytes of the vectors, as stored
   };
 
@@ -103,10 +104,14 @@ class Network {
   Result<const TensorInfo*> find(const TensorSpec& spec, const TensorDir& dir, const std::string& where) const;
   // Lists the groups that the source is opened with. Fills slices_.
   WeightUse weight_use(WeightsMode mode);
+  void add_layer(const Group& layer, bool experts_apart, WeightUse* use) const;
+  void add_head(bool sliced, WeightUse* use);
+  bool experts_can_be_apart() const;
   Result<HeldWeights> acquire_layer(int l, int next, Compute& compute) const;
   Result<HeldWeights> acquire_slice(size_t slice, Compute& compute) const;
   Result<void> check(std::span<const BatchItem> items) const;
   Result<void> embed(Pass& pass) const;
+  void look_ahead(Pass& pass, int l) const;
   Result<void> run_layers(Pass& pass, bool logits) const;
   Result<void> read_out(Pass& pass, std::span<const int> wanted, float* logits) const;
   Result<void> vocabulary_head(Pass& pass, const Rows& normed, std::span<const int> wanted, float* logits) const;

@@ -19,7 +19,6 @@
 #include <set>
 #include <string>
 #include <string_view>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -62,21 +61,46 @@ size_t value_in(const char* path, std::string_view wanted) {
   return 0;
 }
 
-// Bytes that the process's cgroup can still allocate (v2, else v1); the largest number if there is no limit. File cache
-// counts as free, since the kernel drops it first.
-size_t cgroup_memory_left() {
-  for (const auto& [folder, most_file, used_file] :
-       {std::tuple{"/sys/fs/cgroup/", "memory.max", "memory.current"},
-        std::tuple{"/sys/fs/cgroup/memory/", "memory.limit_in_bytes", "memory.usage_in_bytes"}}) {
-    const std::string most = first_line((std::string(folder) + most_file).c_str());
-    const std::string used = first_line((std::string(folder) + used_file).c_str());
+struct MemoryGroup {
+  std::string folder;
+  const char *most, *used;  // file names
+};
+
+// The process's memory cgroup and those around it, of v2 and v1. In a container, paths outside do not exist.
+std::vector<MemoryGroup> memory_groups() {
+  std::vector<MemoryGroup> groups;
+  std::ifstream in("/proc/self/cgroup");
+  for (std::string line; std::getline(in, line);) {  // "0::/system.slice/x.service", "7:memory:/user/1000"
+    const size_t first = line.find(':'), second = line.find(':', first + 1);
+    if (first == std::string::npos || second == std::string::npos) continue;
+    const std::string controllers = line.substr(first + 1, second - first - 1);
+    const bool v2 = controllers.empty();
+    if (!v2 && controllers != "memory") continue;
+    std::string path = line.substr(second + 1);
+    for (;; path.resize(path.rfind('/'))) {
+      while (path.ends_with('/')) path.pop_back();
+      groups.push_back(
+          v2 ? MemoryGroup{"/sys/fs/cgroup" + path, "/memory.max", "/memory.current"}
+             : MemoryGroup{"/sys/fs/cgroup/memory" + path, "/memory.limit_in_bytes", "/memory.usage_in_bytes"});
+      if (path.find('/') == std::string::npos) break;
+    }
+  }
+  return groups;
+}
+
+// Bytes that the process's cgroups can still allocate, with or without what they would free of the file cache, which
+// the kernel drops first; the largest number if there is no limit.
+size_t cgroup_memory_left(bool with_file_cache) {
+  size_t left = SIZE_MAX;
+  for (const auto& [folder, most_file, used_file] : memory_groups()) {
+    const std::string most = first_line((folder + most_file).c_str()), used = first_line((folder + used_file).c_str());
     if (most.empty() || most == "max" || used.empty()) continue;
-    const size_t files = value_in((std::string(folder) + "memory.stat").c_str(), "inactive_file");
+    const size_t files = with_file_cache ? value_in((folder + "/memory.stat").c_str(), "inactive_file") : 0;
     const size_t limit = std::strtoull(most.c_str(), nullptr, 10) + files;
     const size_t taken = std::strtoull(used.c_str(), nullptr, 10);
-    return limit > taken ? limit - taken : 0;
+    left = std::min(left, limit > taken ? limit - taken : 0);
   }
-  return SIZE_MAX;
+  return left;
 }
 
 int physical_cores() {
@@ -176,9 +200,11 @@ size_t peak_rss_bytes() {
 }
 
 size_t available_memory_bytes() {
-  return std::min(value_in("/proc/meminfo", "MemAvailable:") * 1024, cgroup_memory_left());
+  return std::min(value_in("/proc/meminfo", "MemAvailable:") * 1024, cgroup_memory_left(true));
 }
-size_t unused_memory_bytes() { return value_in("/proc/meminfo", "MemFree:") * 1024; }
+size_t unused_memory_bytes() {
+  return std::min(value_in("/proc/meminfo", "MemFree:") * 1024, cgroup_memory_left(false));
+}
 
 std::string cpu_model_name() {
   std::ifstream in("/proc/cpuinfo");

@@ -15,45 +15,54 @@ void BlockPtr::reset() noexcept {
 
 Result<BlockPtr> BlockPool::take(size_t bytes) {
   auto taken = try_take(bytes);
-  while (!taken && room() >= bytes && shrink(bytes)) taken = try_take(bytes);
+  while (!taken && room() >= bytes && shrink(bytes, short_of(bytes))) taken = try_take(bytes);
   return taken;
 }
 
-bool BlockPool::shrink(size_t bytes) {
+// A budget with fewer than `bytes` left; null: none.
+const Budget* BlockPool::short_of(size_t bytes) const {
+  const auto found = std::ranges::find_if(budgets_, [&](const auto& budget) { return budget->left() < bytes; });
+  return found != budgets_.end() ? found->get() : nullptr;
+}
+
+bool BlockPool::shrink(size_t bytes, const Budget* short_of) {
   {
     const MutexLock lock(mutex_);
     for (auto& [size, first] : waiting_)
       while (first != nullptr) first = std::move(first->next_);
     if (std::exchange(waiting_bytes_, 0) > 0) return true;
   }
-  const auto holders = living_holders();
+  const auto holders = living_holders(short_of);
   return std::any_of(holders.begin(), holders.end(), [&](const auto& holder) { return holder->give_back(bytes); });
 }
 
 size_t BlockPool::room() const {
-  size_t left = SIZE_MAX;
-  for (const auto& budget : budgets_) left = std::min(left, budget->left());
-  return left == SIZE_MAX ? left : left + spare_bytes();
+  size_t room = SIZE_MAX;
+  for (const auto& budget : budgets_)
+    if (budget->limited()) room = std::min(room, budget->left() + spare_bytes(*budget));
+  return room;
 }
 
-size_t BlockPool::spare_bytes() const {
+size_t BlockPool::spare_bytes(const Budget& of) const {
   size_t bytes = waiting_bytes();
-  for (const auto& holder : living_holders()) bytes += holder->spare_bytes();
+  for (const auto& holder : living_holders(&of)) bytes += holder->spare_bytes();
   return bytes;
 }
 
-std::vector<std::shared_ptr<BlockHolder>> BlockPool::living_holders() const {
+// The holders whose memory counts in this budget; null: all holders.
+std::vector<std::shared_ptr<SpareMemory>> BlockPool::living_holders(const Budget* of) const {
   const MutexLock lock(mutex_);
-  std::vector<std::shared_ptr<BlockHolder>> living;
-  for (const auto& holder : holders_)
-    if (auto alive = holder.lock()) living.push_back(std::move(alive));
+  std::vector<std::shared_ptr<SpareMemory>> living;
+  for (const Holder& holder : holders_)
+    if (auto alive = holder.memory.lock(); alive && (of == nullptr || holder.only == nullptr || holder.only == of))
+      living.push_back(std::move(alive));
   return living;
 }
 
-void BlockPool::add_holder(std::weak_ptr<BlockHolder> holder) {
+void BlockPool::add_holder(std::weak_ptr<SpareMemory> holder, const Budget* only) {
   const MutexLock lock(mutex_);
-  std::erase_if(holders_, [](const auto& gone) { return gone.expired(); });
-  holders_.push_back(std::move(holder));
+  std::erase_if(holders_, [](const Holder& gone) { return gone.memory.expired(); });
+  holders_.push_back({std::move(holder), only});
 }
 
 Result<BlockPtr> BlockPool::try_take(size_t bytes) {

@@ -14,6 +14,7 @@
 #include "base/budget.h"
 #include "base/buffer.h"
 #include "base/mutex.h"
+#include "base/spare_memory.h"
 
 namespace kvasir {
 
@@ -64,17 +65,6 @@ class BlockPtr {
   Block* block_ = nullptr;
 };
 
-/// Owner of blocks that it can do without, such as cached prefixes.
-class BlockHolder {
- public:
-  virtual ~BlockHolder() = default;
-  /// Frees at least `bytes` of blocks that nobody else holds, or all of them if there are fewer. Returns false if there
-  /// are none. Called without the pool's lock.
-  virtual bool give_back(size_t bytes) = 0;
-  /// Bytes that give_back() can free.
-  virtual size_t spare_bytes() const = 0;
-};
-
 /// Thread-safe. Blocks may differ in size, since sessions may differ in their KV types.
 class BlockPool : public std::enable_shared_from_this<BlockPool> {
  public:
@@ -87,16 +77,17 @@ class BlockPool : public std::enable_shared_from_this<BlockPool> {
   /// Takes a block of `bytes` bytes, contents unspecified. If a budget has too little left and room() is enough, frees
   /// memory with shrink() and retries. Errors: a budget has too little left, no memory.
   Result<BlockPtr> take(size_t bytes);
-  /// Returns memory to the budgets: all waiting blocks, or if none wait, what the first holder with spare blocks frees.
-  /// Returns false if there was nothing to free.
-  bool shrink(size_t bytes);
-  /// Bytes that repeated shrink() can free.
-  size_t spare_bytes() const;
-  /// Bytes that take() can still provide: the smallest rest of any budget, plus spare_bytes(). SIZE_MAX if no budget
-  /// has a limit.
+  /// Returns memory to the budgets, or to `short_of` them: all waiting blocks, or if none wait, what the first holder
+  /// with spare memory frees. Returns false if there was nothing to free.
+  bool shrink(size_t bytes, const Budget* short_of = nullptr);
+  /// Bytes of one of the budgets that repeated shrink() can free.
+  size_t spare_bytes(const Budget& of) const;
+  /// Bytes that take() can still provide: the smallest of any budget's rest and its spare_bytes(). SIZE_MAX if no
+  /// budget has a limit.
   size_t room() const;
-  /// Registers a holder that shrink() asks for blocks as long as it lives.
-  void add_holder(std::weak_ptr<BlockHolder> holder);
+  /// Registers a holder that shrink() asks for memory as long as it lives, after those registered before. Its memory
+  /// counts in all budgets, or in `only` one of them. The pool's lock is not held when it is asked.
+  void add_holder(std::weak_ptr<SpareMemory> holder, const Budget* only = nullptr);
   /// Bytes in blocks that sequences hold.
   size_t used_bytes() const;
   /// Bytes in blocks that wait for the next take().
@@ -108,14 +99,19 @@ class BlockPool : public std::enable_shared_from_this<BlockPool> {
   Result<std::unique_ptr<Block>> waiting_or_new(size_t bytes) KVASIR_REQUIRES(mutex_);
   Result<std::unique_ptr<Block>> make(size_t bytes) const;
   friend class BlockPtr;
+  struct Holder {
+    std::weak_ptr<SpareMemory> memory;
+    const Budget* only;  // null: all budgets
+  };
   void give_back(std::unique_ptr<Block> block) noexcept;
-  std::vector<std::shared_ptr<BlockHolder>> living_holders() const;
+  std::vector<std::shared_ptr<SpareMemory>> living_holders(const Budget* of) const;
+  const Budget* short_of(size_t bytes) const;
 
   const std::vector<std::shared_ptr<Budget>> budgets_;
   const bool reuse_;
   mutable Mutex mutex_;
   std::map<size_t, std::unique_ptr<Block>> waiting_ KVASIR_GUARDED_BY(mutex_);  // free lists by block size
-  std::vector<std::weak_ptr<BlockHolder>> holders_ KVASIR_GUARDED_BY(mutex_);
+  std::vector<Holder> holders_ KVASIR_GUARDED_BY(mutex_);
   size_t used_bytes_ KVASIR_GUARDED_BY(mutex_) = 0;
   size_t waiting_bytes_ KVASIR_GUARDED_BY(mutex_) = 0;
 };

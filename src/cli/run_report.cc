@@ -20,6 +20,18 @@ void print_rss(const RssByOwner& r) {
              mib(r.kernel));
 }
 
+void print_weights(const GenStats& s) {
+  fmt::print(stderr, "weights     {:.1f} MiB, {}", mib(s.weights_bytes), s.weights);
+  if (s.weights == "streamed") fmt::print(stderr, ", {:.1f} of them in memory", mib(s.weight_stats.memory_bytes));
+  fmt::print(stderr, "\n");
+  const WeightStats& w = s.weight_stats;
+  if (w.experts == 0) return;
+  fmt::print(stderr, "experts     {} used, {:.1f} % of them were in memory; {} of {} guesses were right\n",
+             with_commas(static_cast<uint64_t>(w.experts)),
+             100.0 * static_cast<double>(w.experts - w.experts_read) / static_cast<double>(w.experts),
+             with_commas(static_cast<uint64_t>(w.guesses_used)), with_commas(static_cast<uint64_t>(w.experts_guessed)));
+}
+
 }  // namespace
 
 void print_stats(const Generation& g, const SamplingParams& p) {
@@ -40,7 +52,7 @@ void print_stats(const Generation& g, const SamplingParams& p) {
   if (c.window != "none") fmt::print(stderr, "window      {}\n", c.window);
   if (c.saturated > 0)
     fmt::print(stderr, "saturated   {} values of K and V\n", with_commas(static_cast<uint64_t>(c.saturated)));
-  fmt::print(stderr, "weights     {:.1f} MiB, {}\n", mib(s.weights_bytes), s.weights);
+  print_weights(s);
   fmt::print(stderr, "peak RSS    {:.1f} MiB\n", mib(s.peak_rss_bytes));
   if (s.rss) print_rss(*s.rss);
   fmt::print(stderr, "ran on      {} threads, {}\n", s.threads, s.cpu);

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "base/buffer.h"
+
 namespace kvasir {
 
 size_t session_activation_bytes(const ModelConfig& config, const CacheShape& shape) {
@@ -34,11 +36,13 @@ int budgeted_chunk(const Footprint& footprint, int asked, int threads, size_t bu
   return chunk;
 }
 
-size_t bytes_in_memory(WeightsMode mode, size_t weights, size_t largest_layer) {
+size_t bytes_in_memory(WeightsMode mode, const WeightSizes& sizes) {
   constexpr size_t kHugePage = size_t{2} << 20, kBetween = size_t{64} << 10;
-  const auto whole_pages = [](size_t bytes) { return (bytes + kHugePage - 1) / kHugePage * kHugePage; };
-  if (mode == WeightsMode::streamed) return 2 * whole_pages(largest_layer + kBetween);
-  return mode == WeightsMode::resident ? whole_pages(weights) : weights;
+  const auto on_huge_pages = [](size_t bytes) { return (bytes + kHugePage - 1) / kHugePage * kHugePage; };
+  if (mode == WeightsMode::mapped) return sizes.all;
+  if (mode == WeightsMode::resident) return on_huge_pages(sizes.all);
+  const size_t expert = sizes.experts_used == 0 ? 0 : whole_pages(sizes.expert + kBetween);
+  return 2 * on_huge_pages(sizes.largest_layer + kBetween) + 2 * static_cast<size_t>(sizes.experts_used) * expert;
 }
 
 WeightsMode budgeted_mode(size_t resident_bytes, size_t left) {

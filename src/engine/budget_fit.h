@@ -21,9 +21,9 @@ int positions_that_fit(const ModelConfig& config, const LayoutInfo& layout, Cach
 /// Tokens a pass: `asked`, or fewer, so that activations take at most an eighth of `budget` bytes (0: no budget), and
 /// at most half of the `left` bytes, so that a larger budget never leaves less than a smaller one to a short sequence.
 int budgeted_chunk(const Footprint& footprint, int asked, int threads, size_t budget, size_t left);
-/// Bytes of memory for `weights` bytes of weights whose largest layer has `largest_layer` bytes. Buffers are rounded up
-/// to huge pages; a streamed layer may include other tensors that lie between its own; pages of mapped weights count.
-size_t bytes_in_memory(WeightsMode mode, size_t weights, size_t largest_layer);
+/// Bytes of memory that weights need. Buffers are rounded up to pages; a streamed layer or expert may include other
+/// tensors that lie between its own; pages of mapped weights count.
+size_t bytes_in_memory(WeightsMode mode, const WeightSizes& sizes);
 /// Resident if that leaves a third of `left` to everything else, otherwise streamed.
 WeightsMode budgeted_mode(size_t resident_bytes, size_t left);
 

@@ -63,8 +63,9 @@ Result<Session> Engine::open_session(const SessionOptions& options) const {
   const Network& net = *impl_->network;
   SharedMemory& memory = impl_->model->impl().memory;
   if (options.ctx == 0 && options.max_positions == 0 && (memory.budget().limited() || memory.kv_budget().limited())) {
-    const size_t spare = memory.pool()->spare_bytes();
-    const auto room = [spare](const Budget& of) { return of.limited() ? of.left() + spare : SIZE_MAX; };
+    const auto room = [&memory](const Budget& of) {
+      return of.limited() ? of.left() + memory.pool()->spare_bytes(of) : SIZE_MAX;
+    };
     shape.max_ctx =
         std::max(1, positions_that_fit(net.config(), *layout, shape, room(memory.budget()), room(memory.kv_budget())));
   }

@@ -37,7 +37,7 @@ Result<std::shared_ptr<const Tokenizer>> tokenizer_for(const fs::path& path, int
 
 WeightsMode choose_mode(WeightsMode asked, const TensorDir& dir, size_t bytes, const Budget& budget) {
   if (asked != WeightsMode::automatic) return asked;
-  if (budget.limited()) return budgeted_mode(bytes_in_memory(WeightsMode::resident, bytes, 0), budget.left());
+  if (budget.limited()) return budgeted_mode(bytes_in_memory(WeightsMode::resident, {.all = bytes}), budget.left());
   if (bytes <= available_memory_bytes() / 2) return WeightsMode::resident;
   const bool scattered = std::ranges::any_of(dir.tensors, [](const TensorInfo& t) { return t.scattered.has_value(); });
   return scattered ? WeightsMode::streamed : WeightsMode::mapped;
@@ -101,6 +101,17 @@ Model::Model(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Model::~Model() = default;
 
 const ModelInfo& Model::info() const { return impl_->info; }
+WeightStats Model::weight_stats() const {
+  const WeightSource& source = impl_->network->source();
+  WeightStats stats{.memory_bytes = source.resident_bytes()};
+  if (source.experts() == nullptr) return stats;
+  const ExpertStats experts = source.experts()->stats();
+  stats.experts = experts.used;
+  stats.experts_read = experts.read;
+  stats.experts_guessed = experts.guessed;
+  stats.guesses_used = experts.guesses_used;
+  return stats;
+}
 const std::shared_ptr<const Tokenizer>& Model::tokenizer() const { return impl_->tokenizer; }
 const SamplingParams& Model::sampling_defaults() const { return impl_->sampling; }
 const std::vector<std::string>& Model::files() const { return impl_->files; }
@@ -188,10 +199,11 @@ Result<void> Model::Impl::load_weights(const Family& family, const ModelConfig& 
   const WeightsMode mode = choose_mode(options.weights, *dir, whole, memory.budget());
   const bool streamed = mode == WeightsMode::streamed;
   if (!streamed)
-    KVASIR_CHECK(take(bytes_in_memory(mode, whole, 0), "weights",
+    KVASIR_CHECK(take(bytes_in_memory(mode, {.all = whole}), "weights",
                       "a larger ModelOptions::ram, or ModelOptions::weights = streamed"));
-  KVASIR_TRY(network, Network::load(family, config, std::move(dir), mode, info.path));
-  if (streamed) KVASIR_CHECK(take(bytes_in_memory(mode, whole, network->largest_layer_bytes()), "weights", kMoreRam));
+  KVASIR_TRY(network, Network::load(family, config, std::move(dir), mode, info.path, memory.shared_budget()));
+  if (streamed) KVASIR_CHECK(take(bytes_in_memory(mode, network->weight_sizes()), "weights", kMoreRam));
+  for (const auto& spare : network->source().spare()) memory.pool()->add_holder(spare, &memory.budget());
   info.weight_type = network->weight_type();
   info.parameters = network->parameters();
   info.weights_bytes = network->weights_bytes();

@@ -27,9 +27,9 @@ struct Subject {
   std::string name;
   const Family* family = nullptr;
   ModelConfig config;
-  size_t weights_bytes = 0, unread_bytes = 0;  // unread: rows are looked up, not all read
-  size_t expert_bytes = 0;                     // all experts from which tokens choose
-  size_t largest_layer_bytes = 0;
+  WeightSizes sizes;
+  size_t unread_bytes = 0;  // rows are looked up, not all read
+  size_t expert_bytes = 0;  // all experts from which tokens choose
   size_t tokenizer_bytes = 0;
   std::vector<std::string> files;
   std::vector<Ignored> ignored;
@@ -46,23 +46,25 @@ size_t elements(const TensorSpec& spec) {
 // Weight bytes of a config without weights: every tensor in one type. A tied head is the embedding, counted once.
 void count_weights(const Codec& type, Subject* s) {
   const TensorTable table = s->family->tensor_table(s->config);
-  size_t n = 0, embed = 0, largest = 0, experts = 0;
+  size_t n = 0, embed = 0, largest = 0, experts = 0, layers_with_experts = 0;
   for (const TensorSpec& spec : table.embed) embed += elements(spec);
   for (const auto& layer : table.layers) {
-    size_t in_layer = 0;
-    for (const TensorSpec& spec : layer) {
-      in_layer += elements(spec);
-      experts += spec.of_expert ? elements(spec) : 0;
-    }
+    size_t in_layer = 0, of_experts = 0;
+    for (const TensorSpec& spec : layer) (spec.of_expert ? of_experts : in_layer) += elements(spec);
     largest = std::max(largest, in_layer);
-    n += in_layer;
+    layers_with_experts += of_experts > 0 ? 1 : 0;
+    experts += of_experts;
+    n += in_layer + of_experts;
   }
   for (const TensorSpec& spec : table.head) n += elements(spec);
   const size_t tied = s->config.tied_head ? elements(table.head.back()) : 0;
-  s->weights_bytes = type.row_bytes(static_cast<int64_t>(n + embed - tied));
+  s->sizes.all = type.row_bytes(static_cast<int64_t>(n + embed - tied));
   s->unread_bytes = type.row_bytes(static_cast<int64_t>(embed - tied));
-  s->largest_layer_bytes = type.row_bytes(static_cast<int64_t>(largest));
+  s->sizes.largest_layer = type.row_bytes(static_cast<int64_t>(largest));
   s->expert_bytes = type.row_bytes(static_cast<int64_t>(experts));
+  if (experts == 0) return;
+  s->sizes.expert = s->expert_bytes / layers_with_experts / static_cast<size_t>(s->config.experts.count);
+  s->sizes.experts_used = s->config.experts.used;
 }
 
 // Bytes of the experts' tensors, each in its stored type.
@@ -82,7 +84,7 @@ size_t active_bytes(const Subject& s) {
   const ExpertConfig& e = s.config.experts;
   const size_t idle =
       e.count == 0 ? 0 : s.expert_bytes / static_cast<size_t>(e.count) * static_cast<size_t>(e.count - e.used);
-  return s.weights_bytes - s.unread_bytes - idle;
+  return s.sizes.all - s.unread_bytes - idle;
 }
 
 Result<Subject> from_config(const PlanRequest& request) {
@@ -116,8 +118,7 @@ Result<Subject> from_model(const PlanRequest& request) {
   s.config = model->impl().network->config();
   const Codec* type = find_codec(model->info().weight_type);
   count_weights(*type, &s);
-  s.weights_bytes = model->info().weights_bytes;
-  s.largest_layer_bytes = model->impl().network->largest_layer_bytes();
+  s.sizes = model->impl().network->weight_sizes();
   s.expert_bytes = stored_expert_bytes(*model->impl().network);
   s.tokenizer_bytes = model->info().tokenizer_bytes;
   s.files = model->files();
@@ -125,27 +126,46 @@ Result<Subject> from_model(const PlanRequest& request) {
   return s;
 }
 
-int64_t users(const Subject& s, const LayoutInfo& layout, CacheShape shape, int chat, size_t bytes, size_t kv_bytes) {
-  shape.max_ctx = chat;
+size_t session_bytes_of(const Subject& s, const LayoutInfo& layout, CacheShape shape, int positions) {
+  shape.max_ctx = positions;
+  return session_bytes(s.config, layout, shape);
+}
+
+int64_t users(const Subject& s, const LayoutInfo& layout, const CacheShape& shape, int chat, size_t bytes,
+              size_t kv_bytes) {
   const size_t kv = std::max<size_t>(1, layout.peak_bytes(shape, chat));
-  return static_cast<int64_t>(std::min(bytes / session_bytes(s.config, layout, shape), kv_bytes / kv));
+  return static_cast<int64_t>(std::min(bytes / session_bytes_of(s, layout, shape, chat), kv_bytes / kv));
+}
+
+size_t minus(size_t a, size_t b) { return a > b ? a - b : 0; }
+
+// Weights that a run keeps in the memory that one sequence leaves: first those that every token reads, then experts. A
+// token finds as many of its experts in memory as if it chose them with equal probability.
+void add_kept(const Subject& s, size_t sequence_bytes, WeightChoice* c) {
+  const size_t room = minus(c->left, sequence_bytes), shared = s.sizes.all - s.unread_bytes - s.expert_bytes;
+  const size_t kept = std::min(room, shared), kept_experts = std::min(room - kept, s.expert_bytes);
+  c->kept_bytes = kept + kept_experts;
+  c->disk_bytes = shared - kept;
+  if (s.expert_bytes == 0) return;
+  const double absent = 1 - static_cast<double>(kept_experts) / static_cast<double>(s.expert_bytes);
+  const size_t used =
+      s.expert_bytes / static_cast<size_t>(s.config.experts.count) * static_cast<size_t>(s.config.experts.used);
+  c->disk_bytes += static_cast<size_t>(absent * static_cast<double>(used));
 }
 
 WeightChoice choice_of(WeightsMode mode, const Subject& s, const LayoutInfo& layout, const CacheShape& shape, int chat,
                        size_t free, size_t kv_ram) {
   WeightChoice c;
   c.mode = mode;
-  c.weights_bytes = bytes_in_memory(mode, s.weights_bytes, s.largest_layer_bytes);
+  c.weights_bytes = bytes_in_memory(mode, s.sizes);
   c.left = free > c.weights_bytes ? free - c.weights_bytes : 0;
   c.positions = positions_that_fit(s.config, layout, shape, c.left, kv_ram);
   c.users = users(s, layout, shape, chat, c.left, kv_ram);
-  c.disk_bytes = mode == WeightsMode::streamed ? s.weights_bytes - s.unread_bytes : 0;
+  if (mode == WeightsMode::streamed) add_kept(s, session_bytes_of(s, layout, shape, chat), &c);
   return c;
 }
 
 int threads_of(const PlanRequest& request) { return request.threads == 0 ? default_threads() : request.threads; }
-
-size_t minus(size_t a, size_t b) { return a > b ? a - b : 0; }
 
 size_t left_before_weights(const PlanRequest& request, const Subject& s) {
   return minus(request.ram, kProcessBytes + s.tokenizer_bytes);
@@ -153,13 +173,11 @@ size_t left_before_weights(const PlanRequest& request, const Subject& s) {
 
 // The way of holding the weights that a run under this budget chooses.
 WeightsMode chosen_mode(const PlanRequest& request, const Subject& s) {
-  return budgeted_mode(bytes_in_memory(WeightsMode::resident, s.weights_bytes, s.largest_layer_bytes),
-                       left_before_weights(request, s));
+  return budgeted_mode(bytes_in_memory(WeightsMode::resident, s.sizes), left_before_weights(request, s));
 }
 
 size_t left_after_weights(const PlanRequest& request, const Subject& s) {
-  return minus(left_before_weights(request, s),
-               bytes_in_memory(chosen_mode(request, s), s.weights_bytes, s.largest_layer_bytes));
+  return minus(left_before_weights(request, s), bytes_in_memory(chosen_mode(request, s), s.sizes));
 }
 
 // Predicts a run under this budget with the run's own arithmetic (budget_fit.h).
@@ -248,7 +266,7 @@ Result<PlanReport> plan(const PlanRequest& request) {
   r.kv_bytes_per_token = shape.position_bytes();
   r.kv_bytes = layout->bytes(shape, r.chat);
   r.kv_peak_bytes = layout->peak_bytes(shape, r.chat);
-  r.weights_bytes = s.weights_bytes;
+  r.weights_bytes = s.sizes.all;
   r.activation_bytes = footprint.activation_bytes(r.prefill_chunk, threads_of(request));
   r.active_weights_bytes = active_bytes(s);
   r.experts = s.config.experts.count;

@@ -160,7 +160,7 @@ TEST_F(PlanesModel, ItsBytesArePlanned) {
   ASSERT_TRUE(streamed);
   const size_t held = streamed->impl().network->source().resident_bytes();
   EXPECT_LE(held, planned->choices[1].weights_bytes);
-  EXPECT_GE(held, 2 * streamed->impl().network->largest_layer_bytes());
+  EXPECT_GE(held, 2 * streamed->impl().network->weight_sizes().largest_layer);
 }
 
 TEST_F(PlanesModel, MappedWeightsAreRefusedByTheTensorsName) {

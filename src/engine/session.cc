@@ -30,7 +30,7 @@ Result<void> Session::Impl::promise(const LayoutInfo& layout, const CacheShape& 
   const size_t kv = layout.pooled ? 0 : layout.peak_bytes(shape, shape.max_ctx);
   const auto promised = [&](Budget& budget, size_t bytes) {
     auto taken = budget.take(bytes, "sequences", what, hint);
-    while (!taken && memory.pool()->shrink(bytes)) taken = budget.take(bytes, "sequences", what, hint);
+    while (!taken && memory.pool()->shrink(bytes, &budget)) taken = budget.take(bytes, "sequences", what, hint);
     return taken;
   };
   KVASIR_TRY(share, promised(memory.budget(), session_activation_bytes(net.config(), shape) + kv));

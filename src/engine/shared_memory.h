@@ -14,6 +14,7 @@ class SharedMemory {
   /// `ram`, `kv_ram`: bytes, as in ModelOptions; 0: no limit.
   SharedMemory(size_t ram, size_t kv_ram);
 
+  const std::shared_ptr<Budget>& shared_budget() const { return budget_; }
   Budget& budget() const { return *budget_; }
   Budget& kv_budget() const { return *kv_budget_; }
   const std::shared_ptr<BlockPool>& pool() const { return pool_; }

@@ -68,6 +68,7 @@ Generation Task::finish(Engine& engine) {
 void add_run_stats(const Engine& engine, const GenerateOptions& options, GenStats* stats) {
   const ModelInfo& model = engine.model().info();
   stats->weights_bytes = model.weights_bytes;
+  stats->weight_stats = engine.model().weight_stats();
   stats->weights = weights_mode_name(model.weights_mode);
   stats->threads = engine.threads();
   stats->cpu = engine.cpu();

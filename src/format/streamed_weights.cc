@@ -1,198 +1,178 @@
-// Double buffering: which slot holds which group, and when the next read begins.
+// Double buffering: which place holds which group, and when the next read begins.
 #include "format/streamed_weights.h"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include <fmt/format.h>
 
-#include "base/quote.h"
-
 namespace kvasir {
 namespace {
 
-// Parts at most this many bytes apart in their file are read together, with the bytes between them.
-constexpr uint64_t kNear = 16 << 10;
-
-constexpr size_t kJoinAlign = 64;  // of contiguous tensors in an assembled group
-
-constexpr size_t whole_blocks(size_t n) {
-  return (n + BackgroundReader::kAlign - 1) / BackgroundReader::kAlign * BackgroundReader::kAlign;
+// Bytes of each group where it is kept.
+std::vector<size_t> kept_bytes(const std::vector<GroupPlacement>& placements) {
+  std::vector<size_t> bytes;
+  for (const GroupPlacement& p : placements) bytes.push_back(p.scattered() ? p.joined_bytes() : p.bytes());
+  return bytes;
 }
 
 }  // namespace
 
-// An extent has the same offset within a block in the slot as in the file, so that whole blocks can be read past the
-// page cache.
-void StreamedWeights::place_pieces(const TensorDir& dir, Placement& placement) {
-  std::vector<std::pair<FilePiece, size_t*>> order;
-  for (Part& part : placement.parts)
-    for (size_t i = 0; i < part.pieces.size(); ++i)
-      if (part.pieces[i].bytes > 0) order.emplace_back(part.pieces[i], &part.at[i]);
-  std::sort(order.begin(), order.end(), [](const auto& a, const auto& b) {
-    return std::pair(a.first.file, a.first.offset) < std::pair(b.first.file, b.first.offset);
-  });
-  for (const auto& [piece, at] : order) {
-    const MappedFile* file = dir.files[static_cast<size_t>(piece.file)].get();
-    Extent* last = placement.extents.empty() ? nullptr : &placement.extents.back();
-    if (last == nullptr || last->file != file || piece.offset > last->offset + last->bytes + kNear) {
-      placement.extents.push_back({file, piece.offset, 0, placement.bytes + piece.offset % BackgroundReader::kAlign});
-      last = &placement.extents.back();
-    }
-    *at = last->at + (piece.offset - last->offset);
-    last->bytes = std::max<size_t>(last->bytes, piece.offset + piece.bytes - last->offset);
-    placement.bytes = whole_blocks(last->at + last->bytes);
-  }
+StreamedWeights::StreamedWeights(std::shared_ptr<const TensorDir> dir, const WeightUse& use, size_t total,
+                                 const std::shared_ptr<Budget>& budget)
+    : dir_(std::move(dir)), total_(total), kept_places_(use.groups.size()) {
+  for (const auto& group : use.groups) placements_.emplace_back(*dir_, group);
+  kept_ = std::make_shared<KeptGroups>(kept_bytes(placements_), budget);
 }
 
-// In an assembled group, scattered tensors come last, one after the other: their blocks have odd sizes and cannot be
-// aligned anyway.
-StreamedWeights::Placement StreamedWeights::place(const TensorDir& dir, const std::vector<TensorPart>& group) {
-  Placement placement;
-  for (const TensorPart& part : group) {
-    Part& placed = placement.parts.emplace_back();
-    if (part.tensor == nullptr) continue;
-    placed.pieces = pieces_of(*part.tensor, part.begin, part.bytes);
-    placement.scattered |= part.tensor->scattered.has_value();
+Result<void> StreamedWeights::allocate_slots() {
+  size_t largest = 0;
+  for (const GroupPlacement& p : placements_) largest = std::max({largest, p.bytes(), p.joined_bytes()});
+  for (size_t i = 0; i < slots_.size(); ++i) {
+    KVASIR_TRY(memory_[i], Buffer::allocate(largest, Owner::weights, true));
+    slots_[i].memory = memory_[i].data();
   }
-  place_pieces(dir, placement);
-  if (!placement.scattered) return placement;
-  for (const bool scattered : {false, true})
-    for (size_t i = 0; i < group.size(); ++i) {
-      if (group[i].tensor == nullptr || group[i].tensor->scattered.has_value() != scattered) continue;
-      if (!scattered) placement.joined_bytes = (placement.joined_bytes + kJoinAlign - 1) / kJoinAlign * kJoinAlign;
-      placement.parts[i].joined = placement.joined_bytes;
-      placement.joined_bytes += group[i].bytes;
-    }
-  return placement;
-}
-
-StreamedWeights::StreamedWeights(std::shared_ptr<const TensorDir> dir, WeightUse use, size_t total)
-    : dir_(std::move(dir)), use_(std::move(use)), total_(total) {
-  for (const auto& group : use_.groups) placements_.push_back(place(*dir_, group));
+  return {};
 }
 
 Result<std::unique_ptr<WeightSource>> StreamedWeights::open(std::shared_ptr<const TensorDir> dir, WeightUse use,
-                                                            size_t total, BackgroundReader::Options options) {
-  std::unique_ptr<StreamedWeights> source(new StreamedWeights(std::move(dir), std::move(use), total));
-  size_t largest = 0;
-  for (const Placement& placement : source->placements_)
-    largest = std::max({largest, placement.bytes, placement.joined_bytes});
-  for (Slot& slot : source->slots_) {
-    KVASIR_TRY(slot.memory, Buffer::allocate(largest, Owner::weights, true));
-  }
+                                                            size_t total, std::shared_ptr<Budget> budget,
+                                                            BackgroundReader::Options options) {
+  std::unique_ptr<StreamedWeights> source(new StreamedWeights(dir, use, total, budget));
+  KVASIR_CHECK(source->allocate_slots());
   KVASIR_TRY(source->reader_, BackgroundReader::create(total, options));
-  if (source->groups() > 0) {
-    source->start(source->slots_[1], 0);
-    if (source->reader_->idle()) source->cancel();
+  if (!use.experts.empty()) {
+    KVASIR_TRY(source->experts_,
+               ExpertCache::create(std::move(dir), use.experts, use.experts_used, total, std::move(budget), options));
   }
+  if (source->groups() > 0) source->read_ahead(0);
   return source;
 }
 
-StreamedWeights::Slot* StreamedWeights::slot_of(int group) {
-  for (Slot& slot : slots_)
+std::unique_lock<Mutex> StreamedWeights::begin_pass() {
+  std::unique_lock lock(one_pass_);
+  kept_->plan();
+  return lock;
+}
+
+size_t StreamedWeights::resident_bytes() const {
+  return memory_[0].bytes() + memory_[1].bytes() + kept_->bytes() + (experts_ != nullptr ? experts_->bytes() : 0);
+}
+
+std::vector<std::shared_ptr<SpareMemory>> StreamedWeights::spare() const {
+  if (experts_ != nullptr) return {experts_, kept_};
+  return {kept_};
+}
+
+// The place of a kept group, in use from now on; null if the group is not kept.
+StreamedWeights::Place* StreamedWeights::kept_place(int group) {
+  Place& place = kept_places_[static_cast<size_t>(group)];
+  const auto [memory, fresh] = kept_->use(group);
+  if (memory == nullptr || fresh) place = {};
+  place.memory = memory;
+  return memory != nullptr ? &place : nullptr;
+}
+
+StreamedWeights::Place* StreamedWeights::place_of(int group) {
+  for (Place& slot : slots_)
     if (slot.group == group) return &slot;
+  Place* const kept = kept_place(group);
+  return kept != nullptr && kept->group == group ? kept : nullptr;
+}
+
+// A slot that nobody holds and no read fills; null if there is none.
+StreamedWeights::Place* StreamedWeights::free_slot() {
+  for (Place& slot : slots_)
+    if (!slot.held && reading_ != &slot) return &slot;
   return nullptr;
 }
 
-// Starts to read `group` into `slot`. Requires: no read is in progress, the slot is not held.
-void StreamedWeights::start(Slot& slot, int group) {
-  const Placement& placement = placements_[static_cast<size_t>(group)];
-  const auto& parts = use_.groups[static_cast<size_t>(group)];
-  reading_ = &slot;
-  slot.group = group;
-  slot.joined = !placement.scattered;
-  slot.pointers.clear();
-  for (size_t i = 0; i < parts.size(); ++i)
-    slot.pointers.push_back(parts[i].tensor != nullptr ? slot.memory.data() + placement.parts[i].at[0] : nullptr);
-  std::vector<FileRead> reads;
-  for (const Extent& extent : placement.extents)
-    reads.push_back({extent.file, extent.offset, extent.bytes, slot.memory.data() + extent.at});
-  reader_->start(reads);
+// Starts to read `group` into `place`. Requires: no read is in progress, the place is not held.
+void StreamedWeights::start(Place& place, int group) {
+  reading_ = &place;
+  place.group = group;
+  place.joined = !placement(group).scattered();
+  place.pointers = placement(group).pointers(place.memory);
+  reader_->start(placement(group).reads(place.memory));
 }
 
 // Drops a read that needs no disk: cached bytes are copied when the group is acquired, into the slot that the
 // processor's caches hold. Requires: no read from the disk is in progress.
 void StreamedWeights::cancel() { std::exchange(reading_, nullptr)->group = -1; }
 
-// Returns the name of the group's tensor at this offset of the file, or of the nearest one before it.
-std::string StreamedWeights::tensor_at(int group, const Extent& extent, uint64_t offset) const {
-  const auto& tensors = use_.groups[static_cast<size_t>(group)];
-  const auto& parts = placements_[static_cast<size_t>(group)].parts;
-  std::string found;
-  uint64_t nearest = 0;
-  for (size_t i = 0; i < parts.size(); ++i)
-    for (const FilePiece& piece : parts[i].pieces) {
-      if (piece.bytes == 0 || dir_->files[static_cast<size_t>(piece.file)].get() != extent.file) continue;
-      if (piece.offset > offset || (!found.empty() && piece.offset <= nearest)) continue;
-      nearest = piece.offset;
-      found = tensors[i].tensor->name;
-    }
-  return found;
-}
-
-// Assembles the group of `from` in `to`. Afterwards `from` has no group.
-void StreamedWeights::join(Slot& from, Slot& to, ThreadPool& pool) const {
-  const auto& tensors = use_.groups[static_cast<size_t>(from.group)];
-  const Placement& placement = placements_[static_cast<size_t>(from.group)];
-  to.pointers.assign(tensors.size(), nullptr);
-  pool.run(static_cast<int>(tensors.size()), [&](int i, int) {
-    const TensorPart& tensor = tensors[static_cast<size_t>(i)];
-    const Part& part = placement.parts[static_cast<size_t>(i)];
-    if (tensor.tensor == nullptr) return;
-    std::byte* const at = to.memory.data() + part.joined;
-    const std::byte *const rows = from.memory.data() + part.at[0], *const scales = from.memory.data() + part.at[1];
-    to.pointers[static_cast<size_t>(i)] = at;
-    if (tensor.tensor->scattered)
-      assemble(*tensor.tensor, tensor.begin, rows, scales, {at, tensor.bytes});
-    else
-      std::memcpy(at, rows, tensor.bytes);
-  });
-  to.group = std::exchange(from.group, -1);
-  to.joined = true;
-}
-
-// Waits for the read in progress. Afterwards the slot has its group or, if the read failed, none.
+// Waits for the read in progress. Afterwards the place has its group or, if the read failed, none.
 Result<void> StreamedWeights::finish(ThreadPool& pool) {
-  Slot& slot = *std::exchange(reading_, nullptr);
+  Place& place = *std::exchange(reading_, nullptr);
   auto read = reader_->wait(pool);
   if (read) return {};
-  const int group = std::exchange(slot.group, -1);
-  auto [index, offset, error] = std::move(read).error();
-  const Extent& extent = placements_[static_cast<size_t>(group)].extents[index];
-  error.what = fmt::format("tensor {}: {}", in_quotes(tensor_at(group, extent, offset)), error.what);
-  return tl::unexpected(std::move(error));
+  return tl::unexpected(placement(std::exchange(place.group, -1)).explain(std::move(read).error()));
+}
+
+// Assembles the group of `from` where it is kept, or in the other slot, and returns that place.
+Result<StreamedWeights::Place*> StreamedWeights::joined(Place& from, ThreadPool& pool) {
+  const int group = from.group;
+  Place* to = kept_place(group);
+  if (to == nullptr) to = &from == &slots_[0] ? &slots_[1] : &slots_[0];
+  if (to->held) return fail(Error::internal, "a weight group is held already", "streamed weights");
+  to->pointers = placement(group).join(from.memory, to->memory, pool);
+  to->group = std::exchange(from.group, -1);
+  to->joined = true;
+  return to;
+}
+
+// The group to read ahead if `group` is the next one: the first that is not in memory. Groups follow one another in
+// turn.
+int StreamedWeights::next_to_read(int group) const {
+  for (int i = 0; i < groups(); ++i, group = (group + 1) % groups()) {
+    const bool kept = kept_->has(group) && kept_places_[static_cast<size_t>(group)].group == group;
+    if (!kept) return group;
+  }
+  return -1;
+}
+
+// Starts to read the next group that is not in memory, if it comes from the disk.
+void StreamedWeights::read_ahead(int group) {
+  const int next = next_to_read(group);
+  if (next < 0 || reading_ != nullptr || slots_[0].group == next || slots_[1].group == next) return;
+  Place* place = placement(next).scattered() ? nullptr : kept_place(next);
+  if (place == nullptr) place = free_slot();
+  if (place == nullptr) return;
+  start(*place, next);
+  if (reader_->idle()) cancel();
 }
 
 Result<std::span<const std::byte* const>> StreamedWeights::acquire(int group, int next, ThreadPool& pool) {
   if (group < 0 || group >= groups())
     return fail(Error::internal, fmt::format("weight group {} is out of range, there are {}", group, groups()));
-  Slot* slot = slot_of(group);
-  if (slot == nullptr) {
-    if (reading_ != nullptr) (void)finish(pool);  // its group is not needed any more
-    slot = slots_[0].held ? &slots_[1] : &slots_[0];
-    if (slot->held) return fail(Error::internal, "two weight groups are held already", "streamed weights");
-    start(*slot, group);
+  Place* place = place_of(group);
+  if (place == nullptr) {
+    if (reading_ != nullptr) (void)finish(pool);  // its group is needed later, or not any more
+    if (!placement(group).scattered()) place = kept_place(group);
+    if (place == nullptr) place = free_slot();
+    if (place == nullptr) return fail(Error::internal, "two weight groups are held already", "streamed weights");
+    start(*place, group);
   }
-  if (reading_ == slot) KVASIR_CHECK(finish(pool));
-  if (!slot->joined) {
+  if (reading_ == place) KVASIR_CHECK(finish(pool));
+  if (!place->joined) {
     if (reading_ != nullptr) (void)finish(pool);
-    if (other(*slot).held) return fail(Error::internal, "a weight group is held already", "streamed weights");
-    join(*slot, other(*slot), pool);
-    slot = &other(*slot);
+    KVASIR_TRY(place, joined(*place, pool));
   }
-  slot->held = true;
-  Slot& free = other(*slot);
-  if (next >= 0 && next < groups() && slot_of(next) == nullptr && !free.held && reading_ == nullptr) {
-    start(free, next);
-    if (reader_->idle()) cancel();
-  }
-  return std::span<const std::byte* const>(slot->pointers);
+  place->held = true;
+  if (next >= 0 && next < groups()) read_ahead(next);
+  return std::span<const std::byte* const>(place->pointers);
+}
+
+std::span<const std::byte* const> StreamedWeights::peek(int group) {
+  const Place* const place = place_of(group);
+  if (place == nullptr || place == reading_ || !place->joined) return {};
+  return place->pointers;
 }
 
 void StreamedWeights::release(int group) {
-  if (Slot* slot = slot_of(group); slot != nullptr) slot->held = false;
+  for (Place& slot : slots_)
+    if (slot.group == group) slot.held = false;
+  kept_places_[static_cast<size_t>(group)].held = false;
+  kept_->done(group);
 }
 
 Result<void> StreamedWeights::copy(const TensorInfo& table, uint64_t begin, std::span<std::byte> out) const {

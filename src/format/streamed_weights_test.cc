@@ -42,7 +42,7 @@ class ThreadsStreamed : public testing::TestWithParam<std::tuple<bool, bool>> {
   static char value(size_t i) { return static_cast<char>((i * 2654435761u) >> 13); }
   static BackgroundReader::Options options() { return {std::get<0>(GetParam()), std::get<1>(GetParam())}; }
   std::unique_ptr<WeightSource> open() {
-    auto source = StreamedWeights::open(dir_, use_, kTensors * kBytes, options());
+    auto source = StreamedWeights::open(dir_, use_, kTensors * kBytes, {}, options());
     EXPECT_TRUE(source) << message_of(source);
     return source ? std::move(*source) : nullptr;
   }

@@ -28,7 +28,7 @@ Place place_of(const TensorInfo& tensor) { return {tensor.file, tensor.offset, t
 
 constexpr size_t round_up(size_t n, size_t unit) { return (n + unit - 1) / unit * unit; }
 
-/// Calls f once with each distinct tensor of `use`, groups first.
+/// Calls f once with each distinct tensor of `use`: groups, experts, tables.
 template <class F>
 void for_each_tensor(const WeightUse& use, F f) {
   std::map<Place, bool> seen;
@@ -37,6 +37,9 @@ void for_each_tensor(const WeightUse& use, F f) {
   };
   for (const auto& group : use.groups)
     for (const TensorPart& part : group) once(part.tensor);
+  for (const auto& group : use.experts)
+    for (const auto& expert : group)
+      for (const TensorPart& part : expert) once(part.tensor);
   for (const TensorInfo* table : use.tables) once(table);
 }
 
@@ -205,7 +208,7 @@ Result<void> read_tensor(const TensorDir& dir, const TensorInfo& tensor, uint64_
 }
 
 Result<std::unique_ptr<WeightSource>> open_weights(std::shared_ptr<const TensorDir> dir, WeightUse use,
-                                                   WeightsMode mode) {
+                                                   WeightsMode mode, std::shared_ptr<Budget> budget) {
   try {
     KVASIR_TRY(const size_t total, checked_total(*dir, use));
     switch (mode) {
@@ -219,7 +222,7 @@ Result<std::unique_ptr<WeightSource>> open_weights(std::shared_ptr<const TensorD
       case WeightsMode::mapped:
         return std::make_unique<MappedSource>(std::move(dir), use, total);
       case WeightsMode::streamed:
-        return StreamedWeights::open(std::move(dir), std::move(use), total);
+        return StreamedWeights::open(std::move(dir), std::move(use), total, std::move(budget));
     }
     return fail(Error::bad_argument, "unknown weight mode");
   } catch (const std::bad_alloc&) {

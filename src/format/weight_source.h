@@ -13,7 +13,9 @@
 #include <kvasir/catalog.h>
 #include <kvasir/result.h>
 
+#include "base/budget.h"
 #include "base/mutex.h"
+#include "base/spare_memory.h"
 #include "base/thread_pool.h"
 #include "format/tensor_file.h"
 
@@ -27,10 +29,24 @@ struct TensorPart {
   static TensorPart all_of(const TensorInfo* tensor) { return {tensor, 0, tensor == nullptr ? 0 : tensor->bytes}; }
 };
 
+class ExpertCache;
+
 /// The parts and tables that a source is opened for.
 struct WeightUse {
   std::vector<std::vector<TensorPart>> groups;
   std::vector<const TensorInfo*> tables;
+  /// [groups][experts][parts]: parts that a source may provide by WeightSource::experts() and that are in no group.
+  /// Empty: none.
+  std::vector<std::vector<std::vector<TensorPart>>> experts = {};
+  int experts_used = 0;  ///< experts of a group that one token uses
+};
+
+/// Sizes that decide how much memory weights take, in bytes.
+struct WeightSizes {
+  size_t all = 0;            ///< every tensor, each counted once
+  size_t largest_layer = 0;  ///< the largest layer's matrices, without experts that are read one by one
+  size_t expert = 0;         ///< the largest of the experts that are read one by one; 0: there are none
+  int experts_used = 0;      ///< experts of a layer that one token uses
 };
 
 /// In every mode the bytes are the file's own, row-major, or assembled from them (ScatteredRows), so results do not
@@ -49,10 +65,17 @@ class WeightSource {
   /// after this one, -1 for none; at most one group is held at a time. The pool's threads may help. Errors: a failed
   /// read, naming the tensor, the file and the offset; a file that was truncated.
   virtual Result<std::span<const std::byte* const>> acquire(int group, int next, ThreadPool& pool) = 0;
+  /// Pointers to a group that is to be acquired next, if it is in memory already; empty: it is not.
+  virtual std::span<const std::byte* const> peek(int /*group*/) { return {}; }
   /// Ends the use of an acquired group. Call it once per acquire.
   virtual void release(int group) = 0;
   /// Copies bytes of one of WeightUse::tables, from `begin` on; in resident mode, of any tensor.
   virtual Result<void> copy(const TensorInfo& table, uint64_t begin, std::span<std::byte> out) const = 0;
+
+  /// Provides WeightUse::experts; null if there are none.
+  virtual ExpertCache* experts() const { return nullptr; }
+  /// Memory that the source holds beyond its needs, as long as the budget has room.
+  virtual std::vector<std::shared_ptr<SpareMemory>> spare() const { return {}; }
 
   /// Bytes of memory that the source itself holds now; 0 if the pages belong to the file.
   virtual size_t resident_bytes() const = 0;
@@ -62,10 +85,12 @@ class WeightSource {
   virtual int groups() const = 0;
 };
 
-/// `resident` reads everything before it returns. Errors name the file, the tensor and the offset.
-/// Requires: every TensorInfo is one of `dir`, or nullptr; a mode that is not `automatic`.
+/// `resident` reads everything before it returns. `streamed` keeps what `budget` has room for; null: nothing. Errors
+/// name the file, the tensor and the offset.
+/// Requires: every TensorInfo is one of `dir`, or nullptr; a mode that is not `automatic`; WeightUse::experts for
+/// `streamed` only.
 Result<std::unique_ptr<WeightSource>> open_weights(std::shared_ptr<const TensorDir> dir, WeightUse use,
-                                                   WeightsMode mode);
+                                                   WeightsMode mode, std::shared_ptr<Budget> budget = {});
 
 /// Reads bytes of a tensor from its file. Errors name the tensor, the file and the offset.
 Result<void> read_tensor(const TensorDir& dir, const TensorInfo& tensor, uint64_t begin, std::span<std::byte> out);

@@ -163,7 +163,7 @@ TEST_F(ImportanceTest, OfAnotherModelIsRefused) {
 TEST_F(ImportanceTest, NothingIsDroppedWithoutAWord) {
   ImportanceMatrix matrix;
   matrix["blk.9.ffn_down.weight"] = {512, std::vector<float>(512, 1.0f), {1}};
-  QuantizeOptions options{.model = path_.string(), .out = folder_ / "out.gguf", .type = "q4_0", .force = true};
+  QuantizeOptions options{.model = path_.string(), .out = folder_ / "out.gguf", .type = "q8_0", .force = true};
   options.importance = (folder_ / "i.gguf").string();
   ASSERT_TRUE(write_importance(options.importance, matrix, "a text", 1, 1));
   EXPECT_THAT(quantize(options).error().message(), HasSubstr("names no tensor of this model"));
@@ -172,7 +172,7 @@ TEST_F(ImportanceTest, NothingIsDroppedWithoutAWord) {
   const auto report = quantize(options);
   ASSERT_TRUE(report);
   EXPECT_THAT(report->notes, testing::IsSupersetOf({HasSubstr("1 of its 2 tensors are not in this model"),
-                                                    HasSubstr("no effect on tensors of type q4_0")}));
+                                                    HasSubstr("no effect on tensors of type q8_0")}));
   options.types = {"ffn_sideways=q8_0"};
   EXPECT_THAT(quantize(options).error().message(), HasSubstr("no matrix \"ffn_sideways\""));
 }

@@ -23,7 +23,7 @@ namespace kvasir {
 
 /// Thread-safe. Evicts when a limit of bytes is exceeded: the least recently used sequence first, block by block from
 /// its end back to where a more recently used one branches off.
-class PrefixTree : public BlockHolder {
+class PrefixTree : public SpareMemory {
  public:
   /// `limit`: bytes of the entries' KV memory and of the tree itself; memory that several entries share counts once.
   explicit PrefixTree(size_t limit) : limit_(limit) {}
