@@ -34,6 +34,9 @@ void print_ram(const PlanReport& r, const Rates& rates, const Args& a) {
                r.chat,
                speed ? fmt::format(", at most {:.1f} tok/s{}", *speed, c.disk_bytes > 0 ? " from the disk" : "") : "",
                c.mode == r.weights_mode ? "  <- chosen" : "");
+    if (c.kept_bytes > 0)
+      fmt::print("           beside one sequence of {}, {} B more are kept and {} B read for a token\n", r.chat,
+                 with_commas(c.kept_bytes), with_commas(c.disk_bytes));
   }
   if (!r.weights_mode) {
     fmt::print("  nothing fits: a larger --ram\n");
@@ -81,6 +84,8 @@ Json ram_json(const PlanReport& r, const Rates& rates) {
     modes.push_back({{"mode", weights_mode_name(c.mode)},
                      {"weights_bytes", c.weights_bytes},
                      {"left_bytes", c.left},
+                     {"kept_bytes", c.kept_bytes},
+                     {"disk_bytes", c.disk_bytes},
                      {"positions", c.positions},
                      {"users", c.users},
                      {"limit_decode_tok_s", or_null(decode_limit(c, r, rates))}});

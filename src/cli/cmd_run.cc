@@ -1,4 +1,6 @@
 // kvasir run: generate from a prompt.
+#include <algorithm>
+#include <climits>
 #include <cstdio>
 #include <optional>
 
@@ -230,6 +232,19 @@ Result<std::vector<int>> chat_ids(const Args& a, const Model& model, std::string
   return ids;
 }
 
+// Under a budget, a session with room for no more than the prompt and the answer leaves memory to the weights.
+Result<Session> open_session(const Args& a, const Engine& engine, SessionOptions options, size_t prompt) {
+  const bool may_be_small = a.model.options.ram > 0 && options.ctx == 0 && a.n > 0 && a.samples == 1 &&
+                            a.load_cache.empty() && a.save_cache.empty() && options.window == 0 && !options.slide;
+  if (may_be_small) {
+    options.max_positions = static_cast<int>(std::min<int64_t>(static_cast<int64_t>(prompt) + a.n, INT_MAX));
+    auto small = engine.open_session(options);
+    if (small || small.error().kind != Error::no_room) return small;
+    options.max_positions = 0;
+  }
+  return engine.open_session(options);
+}
+
 Result<int> run(const Args& a, bool cache_given) {
   KVASIR_CHECK(refuse_images(a.images));
   KVASIR_TRY(const auto model, a.model.open());
@@ -238,7 +253,7 @@ Result<int> run(const Args& a, bool cache_given) {
   if (!a.prompts.empty()) return run_prompts(a, *engine, options);
   std::string text;
   KVASIR_TRY(const auto ids, a.chat ? chat_ids(a, *model, &text) : a.prompt.tokens(*model, &text));
-  KVASIR_TRY(auto session, engine->open_session(options));
+  KVASIR_TRY(auto session, open_session(a, *engine, options, ids.size()));
   return run_session(a, *engine, session, ids, text);
 }
 

@@ -1,5 +1,5 @@
-// Where the parts of a weight group lie in the memory that it is read into, and the reads that fill it. Scattered
-// tensors are read as they are stored, then assembled in other memory.
+// A weight group in memory: the places of its parts, and the reads that fill it. Scattered tensors are read as they are
+// stored, then assembled in other memory.
 #pragma once
 
 #include <array>
