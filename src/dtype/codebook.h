@@ -1,6 +1,6 @@
-// Shared by the types whose magnitudes come from a codebook (iq2_xxs, iq2_xs, iq2_s, iq3_xxs, iq3_s): a block of 256
-// elements, element = unit * scale * magnitude, with a sign bit each. Such files are read; nothing here encodes, since
-// the search for entries needs an importance and minutes for each layer.
+// Shared by the types whose magnitudes come from a codebook (iq2_xxs, iq2_xs, iq2_s, iq3_xxs, iq3_s): blocks of 256
+// elements, element = unit * scale * magnitude, with a sign bit each. The types are only read: to search for codebook
+// entries takes an importance and minutes for each layer.
 #pragma once
 
 #include <bit>
