@@ -89,8 +89,62 @@ struct SchedulerStats {
   size_t kv_capacity = 0;                                ///< bytes that they may hold in all; SIZE_MAX: no budget
 };
 
-/// Any thread may call submit(), cancel(), drain(), stats() and ctx(). One thread calls the rest; until the scheduler
-/// is gone it alone uses the engine.
+/// A sequence that has not ended.
+struct CacheSequence {
+  enum State { waiting, prefill, decode, preempted };
+  uint64_t id = 0;  ///< the same in every view
+  RequestId request = 0;
+  int choice = 0;
+  std::string owner, salt;  ///< of its request
+  State state = waiting;
+  int prompt = 0, reused = 0;  ///< tokens of the prompt; those of them that were not computed again
+  int computed = 0;            ///< positions in its cache
+  int generated = 0;           ///< tokens
+  int max_tokens = -1;
+  int preemptions = 0;
+  std::vector<int> blocks = {};  ///< ids in the order of positions
+  int copied = -1;               ///< the block that replaced a shared one last, when it was written to; -1: none
+
+  bool operator==(const CacheSequence&) const = default;
+};
+
+/// A block of KV memory. A layout without blocks has one for each sequence.
+struct CacheBlock {
+  int id = 0;                            ///< the same in every view while the block lives, then given to another
+  bool stored = false;                   ///< the prefix tree holds it
+  std::vector<uint64_t> sequences = {};  ///< ids of the sequences that hold it
+
+  bool operator==(const CacheBlock&) const = default;
+};
+
+/// A node of the prefix tree: an edge, and where it leads.
+struct CacheNode {
+  static constexpr size_t kMostIds = 64;
+  uint64_t id = 0, parent = 0;  ///< parent 0: the root of its salt
+  std::string salt;
+  int depth = 0;         ///< tokens before the edge
+  int tokens = 0;        ///< tokens of the edge
+  double used = 0;       ///< when it was used last, on the scheduler's clock, to the observer's interval
+  std::vector<int> ids;  ///< the first tokens of the edge, at most kMostIds
+
+  bool operator==(const CacheNode&) const = default;
+};
+
+/// A picture of the cache at one time.
+struct CacheView {
+  double time = 0;  ///< on the scheduler's clock
+  std::vector<CacheSequence> sequences = {};
+  std::vector<CacheBlock> blocks = {};  ///< by id
+  std::vector<CacheNode> nodes = {};    ///< parents before their children
+  std::vector<double> first_tokens =
+      {};  ///< seconds to the first token, of requests that got theirs since the last view
+  SchedulerStats stats = {};
+  size_t weight_bytes = 0;  ///< of weights in memory
+};
+using OnCacheView = std::function<void(std::shared_ptr<const CacheView> view)>;
+
+/// Any thread may call submit(), cancel(), drain(), observe(), stats() and ctx(). One thread calls the rest; until the
+/// scheduler is gone it alone uses the engine.
 class KVASIR_API Scheduler {
  public:
   /// Requires: the engine outlives the scheduler. Errors: bad_argument, an option out of range or a draft model with
@@ -107,6 +161,9 @@ class KVASIR_API Scheduler {
   /// Refuses new requests from now on; those that have not finished after `timeout_s` seconds fail (closing).
   void drain(double timeout_s);
   SchedulerStats stats() const;
+  /// Calls `on_view` now and after passes, at most once in `interval_s` seconds, in the thread that runs the scheduler;
+  /// the last change is always shown. Null ends it; nothing is made for nobody.
+  void observe(OnCacheView on_view, double interval_s = 0.1);
   /// Context length of a request, in positions.
   int ctx() const;
 

@@ -147,6 +147,8 @@ class Layout {
   };
   /// All pieces held, in the order of positions.
   virtual std::vector<Piece> memory() const { return {{this, bytes(), 1}}; }
+  /// The piece that replaced a shared one last, since the sequence wrote to it; null: none.
+  virtual const void* last_copy() const { return nullptr; }
   /// Bytes allocated now, exactly.
   virtual size_t bytes() const = 0;
   virtual size_t peak_bytes() const = 0;

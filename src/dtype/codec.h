@@ -21,8 +21,8 @@ struct Codec {
   Act act;
   RowForm form;
 
-  /// Encodes n floats (n a multiple of block_elems). Returns the number of values that saturated. Null: the type is only
-  /// read.
+  /// Encodes n floats (n a multiple of block_elems). Returns the number of values that saturated. Null: the type is
+  /// only read.
   int64_t (*encode)(const float* src, std::byte* dst, int64_t n);
   /// The same with the errors weighed by importance[n] (error_weights.h). Null if the type does not search.
   int64_t (*encode_by)(const float* src, const float* importance, std::byte* dst, int64_t n) = nullptr;

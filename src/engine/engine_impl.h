@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <string_view>
 #include <utility>
 
 #include <kvasir/engine.h>
@@ -28,6 +29,9 @@ class RowBuffer {
  private:
   Buffer buffer_;
 };
+
+/// The salt in the name of a space of the prefix tree.
+inline std::string_view salt_of(std::string_view space) { return space.substr(space.find('\n') + 1); }
 
 struct Engine::Impl {
   std::shared_ptr<const Model> model;

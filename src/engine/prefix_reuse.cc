@@ -15,10 +15,10 @@
 namespace kvasir {
 namespace {
 
-// The name of everything besides the tokens that K and V depend on.
+// The name of everything besides the tokens that K and V depend on; salt_of() finds the salt in it.
 Result<std::string> space_of(const Model& model, const CacheShape& shape, const std::string& salt) {
   KVASIR_TRY(const std::string fingerprint, model.fingerprint());
-  return fmt::format("{} {} {} {} {} {}", fingerprint, shape.k->name, shape.v->name, kNumericsVersion,
+  return fmt::format("{} {} {} {} {}\n{}", fingerprint, shape.k->name, shape.v->name, kNumericsVersion,
                      shape.window_policy(), salt);
 }
 

@@ -7,6 +7,7 @@
 #include <kvasir/catalog.h>
 
 #include "base/clock.h"
+#include "engine/engine_impl.h"
 #include "sched/scheduler_impl.h"
 
 namespace kvasir {
@@ -116,6 +117,14 @@ void Scheduler::drain(double timeout_s) {
   impl_->news.notify_all();
 }
 
+void Scheduler::observe(OnCacheView on_view, double interval_s) {
+  const MutexLock lock(impl_->mutex);
+  impl_->on_view = std::move(on_view);
+  impl_->view_interval = interval_s;
+  impl_->view_is_due = true;
+  impl_->news.notify_all();
+}
+
 SchedulerStats Scheduler::stats() const {
   const MutexLock lock(impl_->mutex);
   return impl_->told;
@@ -137,8 +146,9 @@ void Scheduler::run(const OnRequestEvents& on_events) {
   Impl& s = *impl_;
   while (!s.draining_is_over()) {
     if (run_once(on_events)) continue;
+    s.show(true);
     const MutexLock lock(s.mutex);
-    while (s.inbox.empty() && s.cancels.empty() && !s.drain_until) s.news.wait(s.mutex);
+    while (s.inbox.empty() && s.cancels.empty() && !s.drain_until && !s.view_is_due) s.news.wait(s.mutex);
   }
   s.take_inbox();
   for (auto& [id, job] : s.jobs)
@@ -245,6 +255,24 @@ void Scheduler::Impl::tell(const OnRequestEvents& on_events) {
   }
   std::vector<RequestEvent> of_pass = std::exchange(events, {});
   if (!of_pass.empty() && on_events) on_events(of_pass);
+  show(false);
+}
+
+// Calls the observer if the interval is over, or at once; what has changed until then is shown later.
+void Scheduler::Impl::show(bool at_once) {
+  OnCacheView observer;
+  const double now = options.clock();
+  {
+    const MutexLock lock(mutex);
+    if (on_view == nullptr) view_is_due = false;
+    if (on_view != nullptr && (at_once ? view_is_due : now - viewed >= view_interval)) observer = on_view;
+    view_is_due = on_view != nullptr && !observer;
+    if (on_view == nullptr) viewer.reset();
+  }
+  if (!observer) return;
+  if (viewer == nullptr) viewer = std::make_unique<sched::CacheViewer>();
+  viewed = now;
+  observer(viewer->view(now, jobs, engine.impl().prefixes.get(), stats, engine.model().weight_stats()));
 }
 
 }  // namespace kvasir

@@ -12,6 +12,7 @@
 #include <kvasir/scheduler.h>
 
 #include "base/mutex.h"
+#include "sched/cache_view.h"
 #include "sched/compose.h"
 #include "sched/draft.h"
 #include "sched/owners.h"
@@ -40,6 +41,9 @@ struct Scheduler::Impl {
   int64_t queued_tokens KVASIR_GUARDED_BY(mutex) = 0;
   std::optional<double> drain_until KVASIR_GUARDED_BY(mutex);
   SchedulerStats told KVASIR_GUARDED_BY(mutex);
+  OnCacheView on_view KVASIR_GUARDED_BY(mutex);  // null: nobody observes
+  double view_interval KVASIR_GUARDED_BY(mutex) = 0;
+  bool view_is_due KVASIR_GUARDED_BY(mutex) = false;  // something has changed since the last view
 
   // Used by the engine's thread only.
   std::map<RequestId, std::unique_ptr<Job>> jobs;
@@ -51,6 +55,8 @@ struct Scheduler::Impl {
   uint64_t last_age = 0;
   bool may_admit = true;  // something has changed that may let a waiting sequence in
   std::vector<RequestEvent> events;
+  std::unique_ptr<sched::CacheViewer> viewer;  // null: nobody observes
+  double viewed = 0;                           // time of the last view
 
   Impl(Engine& e, SchedulerOptions o) : engine(e), options(std::move(o)) {}
 
@@ -62,6 +68,7 @@ struct Scheduler::Impl {
   void expire();
   bool draining_is_over();
   void tell(const OnRequestEvents& on_events);
+  void show(bool at_once);
   void add_event(const Sequence& sequence, std::variant<Admitted, Event, Finished, Error> what);
   void end(Sequence& sequence, std::variant<Admitted, Event, Finished, Error> last);
   void fail_all(Job& job, const Error& error);

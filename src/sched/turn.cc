@@ -176,7 +176,10 @@ std::vector<Scheduler::Impl::Sequence*> Scheduler::Impl::fork_choices(Sequence& 
 void Scheduler::Impl::take_news(Sequence& sequence, Result<Event> event) {
   if (!event) return end(sequence, std::move(event).error());
   if (!event->ids.empty()) {
-    if (!sequence.first_token) sequence.first_token = options.clock();
+    if (!sequence.first_token) {
+      sequence.first_token = options.clock();
+      if (viewer != nullptr) viewer->first_token(*sequence.first_token - sequence.job->submitted);
+    }
     const auto chosen = static_cast<int64_t>(event->ids.size());
     stats.generated += chosen;
     owners.charge(sequence.job->request.owner, Owners::kGenerated * static_cast<double>(chosen));

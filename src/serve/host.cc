@@ -51,6 +51,7 @@ Result<std::unique_ptr<Host>> Host::open(const HostOptions& options, Post post) 
   KVASIR_TRY(host->chat_, open_chat(options));
   KVASIR_TRY(host->engine_, Engine::create(std::move(model), options.engine));
   KVASIR_TRY(host->scheduler_, Scheduler::create(*host->engine_, options.scheduler));
+  host->post_ = post;
   host->thread_ = std::thread([h = host.get(), post = std::move(post)] { h->run(post); });
   return host;
 }
@@ -108,6 +109,24 @@ Result<RequestId> Host::submit(Request request, Sink sink) {
 void Host::drain(double timeout_s, std::function<void()> on_drained) {
   on_drained_ = std::move(on_drained);
   scheduler_->drain(timeout_s);
+}
+
+void Host::show(Inbox& inbox, const std::shared_ptr<const CacheView>& view) {
+  std::erase_if(inbox.viewers, [](const auto& viewer) { return viewer.expired(); });
+  for (const auto& each : std::vector(inbox.viewers))
+    if (const auto viewer = each.lock()) (*viewer)(view);
+  inbox.watched = !inbox.viewers.empty();
+}
+
+// One view serves all viewers. The engine's thread ends it when nobody is left.
+void Host::watch(const std::shared_ptr<OnCacheView>& viewer) {
+  inbox_->viewers.push_back(viewer);
+  inbox_->watched = true;
+  scheduler_->observe([this, inbox = inbox_, post = post_](std::shared_ptr<const CacheView> view) {
+    if (quiet_) return;
+    if (!inbox->watched) return scheduler_->observe(nullptr);
+    post([inbox, view = std::move(view)] { show(*inbox, view); });
+  });
 }
 
 bool Host::is_alive(double now, double seconds) {

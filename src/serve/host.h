@@ -7,6 +7,7 @@
 #include <string>
 #include <thread>
 #include <unordered_map>
+#include <vector>
 
 #include <kvasir/scheduler.h>
 
@@ -48,6 +49,8 @@ class Host : public RequestQueue {
   void drain(double timeout_s, std::function<void()> on_drained);
   /// Returns false if requests are pending and no pass has ended for `seconds`. `now`: from now_seconds().
   bool is_alive(double now, double seconds);
+  /// Calls `viewer` with what the cache holds, now and when it changes, while the pointer lives.
+  void watch(const std::shared_ptr<OnCacheView>& viewer);
   /// Ends the thread. Nothing is posted any more, and requests get no further events.
   void close();
   /// Number of requests whose last event has not been delivered.
@@ -62,10 +65,13 @@ class Host : public RequestQueue {
   struct Inbox {
     std::unordered_map<RequestId, Waiting> waiting = {};
     double moved = 0;  ///< time of the last progress, or of the last moment without work
+    std::vector<std::weak_ptr<OnCacheView>> viewers = {};
+    std::atomic<bool> watched = false;  ///< whether a viewer may be left
   };
 
   Host() = default;
   void run(const Post& post);
+  static void show(Inbox& inbox, const std::shared_ptr<const CacheView>& view);
   static void deliver(Inbox& inbox, std::vector<RequestEvent>& events);
 
   std::unique_ptr<Engine> engine_;
@@ -74,6 +80,7 @@ class Host : public RequestQueue {
   ChatFormat chat_;
   std::shared_ptr<Inbox> inbox_ = std::make_shared<Inbox>();
   std::function<void()> on_drained_;
+  Post post_;
   std::atomic<bool> quiet_ = false;
   int64_t passes_ = 0;  // count of passes at the last is_alive()
   std::thread thread_;

@@ -80,6 +80,7 @@ const std::vector<Service::Entry>& Service::entries() {
       {"GET", "/v1/models", &Service::models},
       {"GET", "/v1/models/", &Service::model},
       {"GET", "/v1/scheduler", &Service::scheduler},
+      {"GET", "/v1/cache/events", &Service::cache_events},
       {"POST", "/tokenize", &Service::tokenize},
       {"POST", "/detokenize", &Service::detokenize},
       {"POST", "/apply-template", &Service::apply_template},

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "serve/api/answer.h"
 #include "serve/host.h"
 #include "serve/http/http_server.h"
@@ -117,16 +118,22 @@ class Service {
   void model(const Asked& asked);
   void props(const Asked& asked);
   void scheduler(const Asked& asked);
+  void cache_events(const Asked& asked);
   void health(const Asked& asked);
   void ready(const Asked& asked);
   void metrics(const Asked& asked);
   Json model_json(const Loaded& model) const;
+  struct Watch;
+  void watch(const Asked& asked, Loaded& model, const std::shared_ptr<Host>& host);
+  void end_watches(const Host* of);
 
   ServiceOptions o_;
   HttpServer* server_ = nullptr;
   std::vector<Loaded> models_;
   Metrics metrics_;
+  std::vector<std::weak_ptr<Watch>> watches_;
   bool draining_ = false;
+  const double started_ = now_seconds();
   Worker worker_;  // parses and tokenizes
   Worker opener_;  // opens models
 };

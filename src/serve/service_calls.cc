@@ -116,6 +116,7 @@ void Service::put_away_idle() {
       if (model.host->under_way() > 0) model.used = now;
       if (now - model.used < o_.model_ttl_s) continue;
       metrics_.put_away(model.options.name, model.host->stats());
+      end_watches(model.host.get());
       // Closing a model takes a while, so the other thread does it. Answers that hold the model keep it alive.
       opener_.post([host = std::exchange(model.host, {})]() mutable { host.reset(); });
     }
@@ -125,6 +126,7 @@ void Service::put_away_idle() {
 
 void Service::drain(double seconds, std::function<void()> on_drained) {
   draining_ = true;
+  end_watches(nullptr);
   auto left = std::make_shared<size_t>(1);
   const auto one_less = [left, on_drained = std::move(on_drained)] {
     if (--*left == 0) on_drained();

@@ -8,6 +8,7 @@
 #include "serve/api/fields.h"
 #include "serve/api/prompts.h"
 #include "serve/api/translate.h"
+#include "serve/cache_events.h"
 #include "serve/service.h"
 
 namespace kvasir::serve {
@@ -191,6 +192,81 @@ void Service::scheduler(const Asked& asked) {
   for (const Loaded& model : models_)
     if (model.host != nullptr) all[model.options.name] = scheduler_json(model.host->stats());
   answer(asked, Json{{"connections", server_->connections()}, {"models", all}});
+}
+
+// ---- the cache, live ----------------------------------------------------------------------------------------------
+
+// A viewer's stream. It sends the difference between what it sent last and the latest view, so a slow reader misses no
+// change and holds no memory.
+struct Service::Watch {
+  const Host* host;
+  std::shared_ptr<Exchange> exchange;
+  CacheEvents events;
+  std::shared_ptr<OnCacheView> viewer = {};  // views come as long as this lives
+  std::shared_ptr<const CacheView> latest = {};
+  bool over = false;
+
+  StreamPart next() {
+    if (latest == nullptr) return {.last = over};
+    const Json event = events.next(std::exchange(latest, {}));
+    return {.bytes = "data: " + to_text(event) + "\n\n"};
+  }
+};
+
+void Service::cache_events(const Asked& asked) {
+  const std::string& query = asked.exchange->request().query;
+  constexpr std::string_view kModel = "model=";
+  Json body = Json::object();
+  if (query.starts_with(kModel)) body["model"] = query.substr(kModel.size());
+  std::optional<ApiError> unknown;
+  Loaded* const model = model_of(body, &unknown);
+  if (model == nullptr) return answer(asked, *unknown);
+  with_host(*model, [this, asked, model](Result<std::shared_ptr<Host>> host) {
+    if (host) return watch(asked, *model, *host);
+    answer(asked, ApiError{.status = 500, .code = "model_not_loaded", .message = host.error().message()});
+  });
+}
+
+void Service::watch(const Asked& asked, Loaded& model, const std::shared_ptr<Host>& host) {
+  const SchedulerOptions& scheduler = model.options.host.scheduler;
+  const std::string owner = o_.shared_cache ? "" : asked.caller->name;
+  const auto block = host->engine().kv_bytes(scheduler.session, 1);
+  auto watch = std::make_shared<Watch>(Watch{host.get(), asked.exchange,
+                                             CacheEvents({.model = model.options.name,
+                                                          .layout = scheduler.session.layout,
+                                                          .block_bytes = block.value_or(0),
+                                                          .capacity = host->stats().kv_capacity,
+                                                          .step_ms = scheduler.step_ms,
+                                                          .started = started_,
+                                                          .owner = owner,
+                                                          .salt = fmt::format("{}:{}", owner.size(), owner),
+                                                          .tokenizer = host->model().tokenizer()})});
+  watch->viewer = std::make_shared<OnCacheView>([weak = std::weak_ptr(watch)](std::shared_ptr<const CacheView> view) {
+    const auto open = weak.lock();
+    if (open == nullptr) return;
+    open->events.note(*view);
+    open->latest = std::move(view);
+    open->exchange->wake();
+  });
+  std::erase_if(watches_, [](const auto& gone) { return gone.expired(); });
+  watches_.push_back(watch);
+  auto headers = asked.headers;
+  headers.emplace_back("Cache-Control", "no-store");
+  asked.exchange->on_gone([watch] { watch->viewer.reset(); });
+  asked.exchange->stream({.content_type = "text/event-stream; charset=utf-8", .headers = std::move(headers)},
+                         [watch] { return watch->next(); });
+  host->watch(watch->viewer);
+}
+
+// Ends the streams of a model, or all with null.
+void Service::end_watches(const Host* of) {
+  for (const auto& weak : watches_) {
+    const auto watch = weak.lock();
+    if (watch == nullptr || (of != nullptr && watch->host != of)) continue;
+    watch->over = true;
+    watch->viewer.reset();
+    watch->exchange->wake();
+  }
 }
 
 void Service::health(const Asked& asked) {

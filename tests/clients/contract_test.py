@@ -12,6 +12,7 @@ import sys
 import time
 
 import contract_answers
+import contract_cache
 import contract_life
 import contract_models
 import contract_refusals
@@ -36,7 +37,8 @@ def main():
     parser.add_argument('checks', nargs='*')
     a = parser.parse_args()
     bench = Bench(os.path.abspath(a.program), os.path.abspath(a.models))
-    checks = {name: run for part in (contract_answers, contract_refusals, contract_life, contract_models, contract_tools)
+    checks = {name: run for part in (contract_answers, contract_refusals, contract_life, contract_models, contract_tools,
+                         contract_cache)
               for name, run in vars(part).items() if name.startswith('check_')}
     for name in a.checks or checks:
         begin = time.monotonic()

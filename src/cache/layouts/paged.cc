@@ -49,6 +49,7 @@ class PagedLayout : public Layout {
       BlockPtr& shared = blocks_[static_cast<size_t>(length_ / kBlock)];
       std::memcpy(taken.copy->data(), shared->data(), block_bytes());
       shared = std::move(taken.copy);
+      last_copy_ = shared.get();
       copied_rows_ += static_cast<size_t>(length_ % kBlock);
     }
     growths_ += taken.blocks.empty() ? 0 : 1;
@@ -76,6 +77,7 @@ class PagedLayout : public Layout {
   int capacity() const override { return static_cast<int>(blocks_.size()) * kBlock; }
   int growths() const override { return growths_; }
   size_t copied_rows() const override { return copied_rows_; }
+  const void* last_copy() const override { return last_copy_; }
   std::vector<Piece> memory() const override {
     std::vector<Piece> pieces;
     pieces.reserve(blocks_.size());
@@ -115,6 +117,7 @@ class PagedLayout : public Layout {
 
   std::shared_ptr<BlockPool> pool_;
   std::vector<BlockPtr> blocks_;
+  const void* last_copy_ = nullptr;
   int length_ = 0, growths_ = 0;
   size_t peak_bytes_ = 0, copied_rows_ = 0;
 };

@@ -87,6 +87,7 @@ void PrefixTree::insert(const std::string& space, std::span<const int> tokens, s
   leaf->parent = &from;
   leaf->tokens.assign(rest.begin(), rest.end());
   leaf->depth = length;
+  leaf->id = ++last_id_;
   stats_.index_bytes += kNodeBytes + bytes_of_tokens(rest.size());
   Node& added = *(from.children[rest[0]] = std::move(leaf));
   keep(added, std::move(cache));
@@ -105,6 +106,7 @@ PrefixTree::Node& PrefixTree::split(Node& node, int depth) {
   upper->tokens.assign(node.tokens.begin(), cut);
   upper->depth = depth;
   upper->used = node.used;
+  upper->id = ++last_id_;
   if (node.parent->latest == &node) node.parent->latest = upper.get();
   std::unique_ptr<Node>& place = node.parent->children[node.tokens[0]];
   node.tokens.erase(node.tokens.begin(), cut);
@@ -231,6 +233,27 @@ void PrefixTree::remove(Node& leaf) {
     if (parent.parent != nullptr && cache->truncate(parent.depth)) return keep(parent, cache);
   }
   std::erase_if(roots_, [](const auto& root) { return root.second->children.empty(); });
+}
+
+void PrefixTree::visit(const std::function<void(const Visited& node)>& f) const {
+  const MutexLock lock(mutex_);
+  for (const auto& [space, root] : roots_) {
+    std::vector<const Node*> next{root.get()};
+    while (!next.empty()) {
+      const Node& node = *next.back();
+      next.pop_back();
+      for (const auto& [token, child] : node.children) next.push_back(child.get());
+      if (node.parent == nullptr) continue;
+      f({node.id, node.parent->id, space, node.depth - static_cast<int>(node.tokens.size()), node.tokens, node.used});
+    }
+  }
+}
+
+std::vector<const void*> PrefixTree::held() const {
+  const MutexLock lock(mutex_);
+  std::vector<const void*> ids;
+  for (const auto& [id, holders] : held_) ids.push_back(id);
+  return ids;
 }
 
 PrefixStats PrefixTree::stats() const {

@@ -4,11 +4,13 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
 #include <span>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -51,6 +53,18 @@ class PrefixTree : public SpareMemory {
   size_t spare_bytes() const override;
   PrefixStats stats() const;
 
+  struct Visited {
+    uint64_t id, parent;  ///< parent 0: the root of its space
+    std::string_view space;
+    int depth;  ///< tokens before the edge
+    std::span<const int> tokens;
+    uint64_t used;  ///< grows with each use
+  };
+  /// Calls f with every node except roots, parents first. f must not call the tree.
+  void visit(const std::function<void(const Visited& node)>& f) const;
+  /// Ids of all pieces of memory that sequences of the tree hold, each once.
+  std::vector<const void*> held() const;
+
  private:
   // `tokens` is the edge that leads here. A leaf has a cache of all tokens from the root; other nodes have none.
   struct Node {
@@ -61,6 +75,7 @@ class PrefixTree : public SpareMemory {
     std::map<int, std::unique_ptr<Node>> children;  // by first token
     std::shared_ptr<Layout> cache;
     uint64_t used = 0;
+    uint64_t id = 0;  // of a root 0
   };
   struct Match {
     Node* node;  // the deepest node whose edge matches at least one token
@@ -87,6 +102,7 @@ class PrefixTree : public SpareMemory {
   // Pieces of memory that entries hold, with the number of entries that hold each.
   std::unordered_map<const void*, int> held_ KVASIR_GUARDED_BY(mutex_);
   uint64_t clock_ KVASIR_GUARDED_BY(mutex_) = 0;
+  uint64_t last_id_ KVASIR_GUARDED_BY(mutex_) = 0;
   PrefixStats stats_ KVASIR_GUARDED_BY(mutex_);
 };
 
