@@ -15,7 +15,7 @@
 namespace kvasir {
 namespace {
 
-constexpr size_t kSmallestPage = 4096, kHugePage = size_t{2} << 20;
+constexpr size_t kSmallestPage = 4096;
 
 std::array<std::atomic<size_t>, static_cast<size_t>(Owner::count_)> live_by_owner;
 

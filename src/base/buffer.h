@@ -11,6 +11,8 @@
 
 namespace kvasir {
 
+inline constexpr size_t kHugePage = size_t{2} << 20;  ///< bytes
+
 /// A zero-filled anonymous mapping. Move-only; the destructor unmaps it. The page on either side can be neither read
 /// nor written, so the kernel never merges the mapping with a neighbour and counts it by itself.
 class Buffer {

@@ -37,7 +37,7 @@ int budgeted_chunk(const Footprint& footprint, int asked, int threads, size_t bu
 }
 
 size_t bytes_in_memory(WeightsMode mode, const WeightSizes& sizes) {
-  constexpr size_t kHugePage = size_t{2} << 20, kBetween = size_t{64} << 10;
+  constexpr size_t kBetween = size_t{64} << 10;
   const auto on_huge_pages = [](size_t bytes) { return (bytes + kHugePage - 1) / kHugePage * kHugePage; };
   if (mode == WeightsMode::mapped) return sizes.all;
   if (mode == WeightsMode::resident) return on_huge_pages(sizes.all);

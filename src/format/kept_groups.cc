@@ -6,8 +6,6 @@
 namespace kvasir {
 namespace {
 
-constexpr size_t kHugePage = size_t{2} << 20;
-
 // Groups of at least this many bytes lie on huge pages, which cost at most an eighth more.
 constexpr size_t kHugeFrom = 8 * kHugePage;
 
