@@ -86,7 +86,8 @@ endif()
 # The server is the program's, not the library's: who embeds the library gets no sockets. Nothing here is hot.
 file(GLOB_RECURSE serve_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/serve/*.cc)
 list(FILTER serve_sources EXCLUDE REGEX "_test\\.cc$")
-add_library(kvasir_serve STATIC ${serve_sources})
+include(cmake/page.cmake)
+add_library(kvasir_serve STATIC ${serve_sources} ${PROJECT_BINARY_DIR}/generated/page.cc)
 # Coroutines' frames have fields of private types, and g++ warns of them within an #include; translators share names.
 kvasir_group(kvasir_serve "${serve_sources}" "/http/|/translate_responses\\.cc$")
 target_include_directories(kvasir_serve PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_BINARY_DIR})

@@ -119,13 +119,16 @@ struct CacheBlock {
 
 /// A node of the prefix tree: an edge, and where it leads.
 struct CacheNode {
-  static constexpr size_t kMostIds = 64;
+  static constexpr size_t kMostIds = 64, kMostRequests = 16;
   uint64_t id = 0, parent = 0;  ///< parent 0: the root of its salt
   std::string salt;
   int depth = 0;         ///< tokens before the edge
   int tokens = 0;        ///< tokens of the edge
   double used = 0;       ///< when it was used last, on the scheduler's clock, to the observer's interval
   std::vector<int> ids;  ///< the first tokens of the edge, at most kMostIds
+  /// Requests whose tokens lead through it, of those that ran while somebody observed; the latest last, at most
+  /// kMostRequests.
+  std::vector<RequestId> requests = {};
 
   bool operator==(const CacheNode&) const = default;
 };

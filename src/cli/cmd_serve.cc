@@ -25,7 +25,7 @@ struct Args {
   std::string chat_format = "auto", metrics_names = "kvasir", api_keys, draft;
   int port = 8080, max_connections = 1024, queue_tokens = 1 << 20;
   TemplateArgs chat_template;
-  bool quiet = false, check = false;
+  bool quiet = false, check = false, no_page = false;
 };
 
 bool is_loopback(const std::string& host) { return host == "localhost" || host == "::1" || host.starts_with("127."); }
@@ -79,6 +79,7 @@ Result<serve::ServerOptions> server_options(const Args& a) {
   if (!a.api_keys.empty()) {
     KVASIR_TRY(o.service.keys, serve::Keys::read(a.api_keys));
   }
+  o.service.page = !a.no_page;
   o.service.vllm_names = a.metrics_names == "vllm";
   o.service.local_only = is_loopback(o.http.host);
   if (!a.quiet) o.service.log = [](const std::string& line) { fmt::print(stderr, "{}\n", printable(line)); };
@@ -127,6 +128,7 @@ Json described(const serve::ServerOptions& o, const Args& a) {
           {"keys", o.service.keys.required()},
           {"shared_cache", o.service.shared_cache},
           {"cors", cors},
+          {"page", o.service.page},
           {"strict_model", o.service.strict_model},
           {"strict_fields", o.service.strict_fields},
           {"model_ttl_s", o.service.model_ttl_s},
@@ -198,6 +200,7 @@ void add(Flags& flags, Run* run_command) {
   add_http(flags, *a);
   flags.bind(flag::kChatFormat, &a->chat_format);
   a->chat_template.add(flags);
+  flags.bind(flag::kNoPage, &a->no_page);
   flags.bind(flag::kStrictModel, &a->server.service.strict_model);
   flags.bind(flag::kStrictFields, &a->server.service.strict_fields);
   add_scheduling(flags, *a);

@@ -69,6 +69,7 @@ inline constexpr Flag kCors{
     .names = "--cors",
     .help = "origin whose pages may send requests, besides local ones; may be given more than once",
     .kind = Kind::texts};
+inline constexpr Flag kNoPage{.names = "--no-page", .help = "serve no page at /", .kind = Kind::toggle};
 inline constexpr Flag kStrictModel{
     .names = "--strict-model", .help = "refuse requests for models that are not served", .kind = Kind::toggle};
 inline constexpr Flag kStrictFields{

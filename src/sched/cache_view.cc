@@ -61,6 +61,7 @@ void CacheViewer::add_sequences(const std::map<RequestId, std::unique_ptr<Job>>&
       one.max_tokens = job->request.options.max_tokens;
       one.preemptions = sequence->preemptions;
       if (sequence->session == nullptr) continue;
+      add_trail(*sequence);
       one.computed = sequence->session->pos();
       const Layout& cache = *sequence->session->impl().cache;
       for (const Layout::Piece& piece : cache.memory()) {
@@ -70,13 +71,46 @@ void CacheViewer::add_sequences(const std::map<RequestId, std::unique_ptr<Job>>&
     }
 }
 
+void CacheViewer::add_trail(const Sequence& sequence) {
+  const Request& request = sequence.job->request;
+  const std::span<const int> known = sequence.known();
+  if (request.reuse) trails_.push_back({sequence.job->id, request.salt, {known.begin(), known.end()}});
+}
+
+// Parents come first, so each trail is at the node's parent if it leads through the node.
+void CacheViewer::add_requests(const PrefixTree::Visited& node, std::set<RequestId>* of_node) {
+  const auto depth = static_cast<size_t>(node.depth);
+  for (Trail& trail : trails_) {
+    if (trail.at != node.parent || trail.tokens.size() <= depth) continue;
+    if (node.parent == 0 && trail.salt != salt_of(node.space)) continue;
+    const auto rest = std::span(trail.tokens).subspan(depth);
+    const size_t length = std::min(rest.size(), node.tokens.size());
+    if (!std::equal(rest.begin(), rest.begin() + static_cast<ptrdiff_t>(length), node.tokens.begin())) continue;
+    trail.at = node.id;
+    of_node->insert(trail.request);
+  }
+}
+
+// An edge that was split has a new node above it, to which the requests of those below belong as well.
+void CacheViewer::share_requests(CacheView* view) {
+  for (auto node = view->nodes.rbegin(); node != view->nodes.rend(); ++node) {
+    std::set<RequestId>& requests = requests_[node->id];
+    while (requests.size() > CacheNode::kMostRequests) requests.erase(requests.begin());
+    node->requests.assign(requests.begin(), requests.end());
+    if (node->parent != 0) requests_[node->parent].insert(requests.begin(), requests.end());
+  }
+}
+
 void CacheViewer::add_nodes(double now, const PrefixTree& tree, CacheView* view) {
   std::map<uint64_t, std::pair<uint64_t, double>> uses;
+  std::map<uint64_t, std::set<RequestId>> requests_of;
   tree.visit([&](const PrefixTree::Visited& node) {
     const auto before = uses_.find(node.id);
     const bool same = before != uses_.end() && before->second.first == node.used;
     const double used = same ? before->second.second : now;
     uses[node.id] = {node.used, used};
+    std::set<RequestId>& requests = requests_of[node.id] = std::exchange(requests_[node.id], {});
+    add_requests(node, &requests);
     const auto shown = node.tokens.first(std::min(node.tokens.size(), CacheNode::kMostIds));
     view->nodes.push_back({node.id,
                            node.parent,
@@ -87,6 +121,8 @@ void CacheViewer::add_nodes(double now, const PrefixTree& tree, CacheView* view)
                            {shown.begin(), shown.end()}});
   });
   uses_ = std::move(uses);
+  requests_ = std::move(requests_of);
+  share_requests(view);
 }
 
 void CacheViewer::add_blocks(const PrefixTree* tree, CacheView* view) {
@@ -111,6 +147,7 @@ std::shared_ptr<const CacheView> CacheViewer::view(double now, const std::map<Re
   view->first_tokens = std::exchange(first_tokens_, {});
   add_sequences(jobs, view.get());
   if (tree != nullptr) add_nodes(now, *tree, view.get());
+  trails_.clear();
   add_blocks(tree, view.get());
   forget_unseen();
   return view;

@@ -62,9 +62,34 @@ TEST(CacheView, BlocksKeepTheirNumbersAndForksShareThem) {
   EXPECT_TRUE(last.sequences.empty());
   EXPECT_EQ(last.stats.finished, 1);
   int tokens = 0;
-  for (const CacheNode& node : last.nodes) tokens += node.tokens;
+  for (const CacheNode& node : last.nodes) {
+    tokens += node.tokens;
+    EXPECT_THAT(node.requests, testing::ElementsAre(last.nodes[0].requests[0]));
+  }
   EXPECT_GE(tokens, 130) << "the prompt and both answers are stored";
   for (const CacheBlock& block : last.blocks) EXPECT_TRUE(block.stored);
+}
+
+TEST(CacheView, NodesNameTheRequestsThatLedThroughThem) {
+  Opened opened("tales", {.threads = 2, .prefix_ram = 1 << 24});
+  const auto scheduler = scheduler_of(opened);
+  std::shared_ptr<const CacheView> last;
+  scheduler->observe([&](auto view) { last = std::move(view); }, 0);
+  // Two go on differently after 70 tokens; the third is the first one's beginning; the last has nothing to do with
+  // them.
+  std::vector<RequestId> ids;
+  for (const auto& [length, next] : {std::pair{70, 5}, {70, 6}, {40, 0}, {0, 7}}) {
+    Request one = request(length, 8);
+    one.prompt.resize(static_cast<size_t>(length) + (next == 0 ? 0 : 30), next);
+    ids.push_back(*scheduler->submit(std::move(one)));
+    run_all(*scheduler);
+  }
+  std::map<int, std::vector<RequestId>> by_depth;  // of the branch of the first three
+  for (const CacheNode& node : last->nodes) {
+    by_depth[node.depth].insert(by_depth[node.depth].end(), node.requests.begin(), node.requests.end());
+  }
+  EXPECT_THAT(by_depth[0], testing::UnorderedElementsAre(ids[0], ids[1], ids[2], ids[3]));
+  EXPECT_THAT(by_depth[70], testing::UnorderedElementsAre(ids[0], ids[1]));
 }
 
 TEST(CacheView, IsMadeForNobodyAndEndsWhenAsked) {

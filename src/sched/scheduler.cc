@@ -222,6 +222,7 @@ void Scheduler::Impl::end(Sequence& sequence, std::variant<Admitted, Event, Fini
     stats.accepted += done->generation.accepted;
   }
   add_event(sequence, std::move(last));
+  if (viewer != nullptr) viewer->add_trail(sequence);
   close(sequence);
   sequence.over = true;
   owners.leave(job.request.owner);

@@ -103,6 +103,7 @@ Json CacheEvents::json_of(const CacheNode& n) const {
   const bool mine = is_mine(n.salt);
   Json json = {{"id", n.id},       {"parent", n.parent}, {"mine", mine},
                {"depth", n.depth}, {"tokens", n.tokens}, {"used_s", n.used - facts_.started}};
+  if (mine && !n.requests.empty()) json["requests"] = n.requests;
   if (!mine || facts_.tokenizer == nullptr) return json;
   std::string text = facts_.tokenizer->decode(n.ids).value_or("");
   if (n.ids.size() < static_cast<size_t>(n.tokens)) text += "…";

@@ -35,10 +35,16 @@ bool is_local(std::string_view name) {
          (host.starts_with("127.") && host.find_first_not_of("0123456789.") == std::string::npos);
 }
 
-bool is_local_origin(std::string_view origin) {
+// "http://localhost:8080" becomes "localhost:8080"; empty for other schemes.
+std::string_view address_of(std::string_view origin) {
   for (const std::string_view scheme : {"http://", "https://"})
-    if (origin.starts_with(scheme)) return is_local(host_of(origin.substr(scheme.size())));
-  return false;
+    if (origin.starts_with(scheme)) return origin.substr(scheme.size());
+  return {};
+}
+
+// A name can be made to lead to any address, a number cannot (DNS rebinding).
+bool is_number(std::string_view host) {
+  return host.starts_with('[') || (!host.empty() && host.find_first_not_of("0123456789.") == host.npos);
 }
 
 // Returns the text if it is safe to repeat in a header or the log, else an empty string.
@@ -86,6 +92,7 @@ const std::vector<Service::Entry>& Service::entries() {
       {"POST", "/apply-template", &Service::apply_template},
       {"GET", "/props", &Service::props},
       {"GET", "/metrics", &Service::metrics},
+      {"GET", "/", &Service::page, true},
       {"GET", "/health", &Service::health, true},
       {"GET", "/ready", &Service::ready, true},
   };
@@ -95,7 +102,7 @@ const std::vector<Service::Entry>& Service::entries() {
 namespace {
 
 bool fits(std::string_view pattern, std::string_view path) {
-  if (pattern.ends_with('/')) return path.size() > pattern.size() && path.starts_with(pattern);
+  if (pattern.size() > 1 && pattern.ends_with('/')) return path.size() > pattern.size() && path.starts_with(pattern);
   return path == pattern;
 }
 
@@ -135,16 +142,19 @@ void Service::handle(const std::shared_ptr<Exchange>& exchange) {
 
 // Foreign origins are refused on every request, since a web page can send some requests without a preflight and consume
 // resources even though it cannot read the answer.
-bool Service::may_ask(const std::string& origin) const {
-  return is_local_origin(origin) || std::find(o_.cors.begin(), o_.cors.end(), origin) != o_.cors.end();
+bool Service::may_ask(const HttpRequest& request) const {
+  const std::string origin = header(request, "origin");
+  const std::string_view address = address_of(origin);
+  if (is_local(host_of(address))) return true;
+  if (address == header(request, "host") && is_number(host_of(address))) return true;  // the page of this server
+  return std::find(o_.cors.begin(), o_.cors.end(), origin) != o_.cors.end();
 }
 
 std::optional<ApiError> Service::refused(const HttpRequest& request, bool open, std::shared_ptr<Caller>* caller) const {
   const std::string host = header(request, "host");
   if (o_.local_only && !host.empty() && !is_local(host_of(host)))
     return ApiError{.status = 403, .code = "forbidden_host", .message = "this server answers to local names only"};
-  const std::string origin = header(request, "origin");
-  if (!origin.empty() && !may_ask(origin))
+  if (!header(request, "origin").empty() && !may_ask(request))
     return ApiError{
         .status = 403, .code = "forbidden_origin", .message = "requests from pages of this origin are not allowed"};
   *caller = o_.keys.find(open && o_.keys.required() ? std::string() : sent_key(request));
@@ -157,7 +167,7 @@ std::vector<std::pair<std::string, std::string>> Service::headers_for(const Http
                                                                       const std::string& id) const {
   std::vector<std::pair<std::string, std::string>> headers{{"x-request-id", id}};
   const std::string origin = header(request, "origin");
-  if (!origin.empty() && may_ask(origin)) {
+  if (!origin.empty() && may_ask(request)) {
     headers.emplace_back("Access-Control-Allow-Origin", origin);
     headers.emplace_back("Access-Control-Expose-Headers", "x-request-id, x-kvasir-cached-tokens");
     headers.emplace_back("Vary", "Origin");

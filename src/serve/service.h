@@ -29,6 +29,7 @@ struct ServiceOptions {
   bool strict_model = false;      ///< refuse unknown model names
   bool strict_fields = false;     ///< refuse unknown fields
   bool shared_cache = false;      ///< reuse the cache across API keys
+  bool page = true;               ///< serve the page at "/"
   bool vllm_names = false;        ///< also export metrics under vLLM's names
   bool local_only = true;         ///< the Host header must be a local name (against DNS rebinding)
   int max_output = 0;             ///< upper bound on an answer's tokens; 0 for the context alone
@@ -82,7 +83,7 @@ class Service {
   static const std::vector<Entry>& entries();
 
   // Routing.
-  bool may_ask(const std::string& origin) const;
+  bool may_ask(const HttpRequest& request) const;
   std::optional<ApiError> refused(const HttpRequest& request, bool open, std::shared_ptr<Caller>* caller) const;
   std::vector<std::pair<std::string, std::string>> headers_for(const HttpRequest& request, const std::string& id) const;
   void preflight(const std::shared_ptr<Exchange>& exchange);
@@ -107,10 +108,13 @@ class Service {
   void with_body(const Asked& asked,
                  std::function<void(Loaded&, std::shared_ptr<Host>, std::shared_ptr<const Json>)> then);
   Loaded* model_of(const Json& body, std::optional<ApiError>* error);
+  /// Opens the model that the query names ("model=NAME"), else the first one, and calls `then`. Answers errors itself.
+  void with_named(const Asked& asked, std::function<void(Loaded&, std::shared_ptr<Host>)> then);
   void with_host(Loaded& model, std::function<void(Result<std::shared_ptr<Host>>)> then);
   void put_away_idle();
 
   // About the service.
+  void page(const Asked& asked);
   void tokenize(const Asked& asked);
   void detokenize(const Asked& asked);
   void apply_template(const Asked& asked);
@@ -123,6 +127,7 @@ class Service {
   void ready(const Asked& asked);
   void metrics(const Asked& asked);
   Json model_json(const Loaded& model) const;
+  Json props_json(const Loaded& model) const;
   struct Watch;
   void watch(const Asked& asked, Loaded& model, const std::shared_ptr<Host>& host);
   void end_watches(const Host* of);

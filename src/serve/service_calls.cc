@@ -14,6 +14,7 @@
 #include "serve/api/format.h"
 #include "serve/api/prompts.h"
 #include "serve/api/translate.h"
+#include "serve/http/message.h"
 #include "serve/service.h"
 
 namespace kvasir::serve {
@@ -151,6 +152,20 @@ Service::Loaded* Service::model_of(const Json& body, std::optional<ApiError>* er
                     .message = fmt::format("there is no model \"{}\" here", name.substr(0, 80)),
                     .param = "model"};
   return nullptr;
+}
+
+void Service::with_named(const Asked& asked, std::function<void(Loaded&, std::shared_ptr<Host>)> then) {
+  const std::string& query = asked.exchange->request().query;
+  constexpr std::string_view kModel = "model=";
+  Json named = Json::object();
+  if (query.starts_with(kModel)) named["model"] = percent_decoded(query.substr(kModel.size())).value_or("");
+  std::optional<ApiError> unknown;
+  Loaded* const model = model_of(named, &unknown);
+  if (model == nullptr) return answer(asked, *unknown);
+  with_host(*model, [this, asked, model, then = std::move(then)](Result<std::shared_ptr<Host>> host) {
+    if (host) return then(*model, *host);
+    answer(asked, ApiError{.status = 500, .code = "model_not_loaded", .message = host.error().message()});
+  });
 }
 
 // ---- bodies -------------------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@
 #include "serve/api/prompts.h"
 #include "serve/api/translate.h"
 #include "serve/cache_events.h"
+#include "serve/page/page.h"
 #include "serve/service.h"
 
 namespace kvasir::serve {
@@ -88,6 +89,16 @@ Result<Json> text_json(const Json& body, const Host& host) {
   return Json{{"content", *text}, {"prompt", *text}};
 }
 
+Json sampling_json(const SamplingParams& params) {
+  Json json = {{"temperature", params.temperature}};
+  for (const SamplerInfo& sampler : samplers())
+    for (const SamplerParam& param : sampler.params) {
+      const double value = value_of(params, param);
+      json[std::string(param.name)] = param.whole ? Json(static_cast<int64_t>(value)) : Json(value);
+    }
+  return json;
+}
+
 Json scheduler_json(const SchedulerStats& s) {
   const bool limited = s.kv_capacity != std::numeric_limits<size_t>::max();
   return {{"running", s.running},
@@ -151,6 +162,25 @@ Json Service::model_json(const Loaded& model) const {
   return json;
 }
 
+// The browser keeps the page and asks each time whether it is the same.
+void Service::page(const Asked& asked) {
+  if (!o_.page)
+    return answer(asked, ApiError{.status = 404, .code = "unknown_url", .message = "this server has no page"});
+  HttpAnswer html{.content_type = "text/html; charset=utf-8",
+                  .headers = {{"ETag", std::string(kPageTag)},
+                              {"Cache-Control", "no-cache"},
+                              {"Content-Security-Policy", fmt::format("{}; frame-ancestors 'none'", kPagePolicy)},
+                              {"Referrer-Policy", "no-referrer"},
+                              {"X-Content-Type-Options", "nosniff"}}};
+  const auto& sent = asked.exchange->request().headers;
+  const auto known = sent.find("if-none-match");
+  if (known != sent.end() && known->second.find(kPageTag) != std::string::npos)
+    html.status = 304;
+  else
+    html.body = kPage;
+  answer(asked, std::move(html));
+}
+
 void Service::models(const Asked& asked) {
   Json list = Json::array();
   for (const Loaded& model : models_) list.push_back(model_json(model));
@@ -169,22 +199,27 @@ void Service::model(const Asked& asked) {
 }
 
 void Service::props(const Asked& asked) {
-  const Loaded& first = models_[0];
-  Json json = {{"model_alias", first.options.name},
+  if (asked.exchange->request().query.empty()) return answer(asked, props_json(models_[0]));
+  with_named(asked, [this, asked](Loaded& model, const std::shared_ptr<Host>&) { answer(asked, props_json(model)); });
+}
+
+Json Service::props_json(const Loaded& model) const {
+  Json json = {{"model_alias", model.options.name},
                {"build_info", fmt::format("kvasir {} numerics {}", kVersion, kNumericsVersion)},
-               {"total_slots", first.options.host.scheduler.max_sequences},
+               {"total_slots", model.options.host.scheduler.max_sequences},
                {"chat_template", ""},
                {"chat_format", Json()}};
-  json["default_generation_settings"] = {{"n_ctx", first.ctx}};
-  if (first.host != nullptr) {
-    const ChatFormat& chat = first.host->chat();
+  json["default_generation_settings"] = {{"n_ctx", model.ctx}};
+  if (model.host != nullptr) {
+    json["default_generation_settings"]["params"] = sampling_json(model.host->model().sampling_defaults());
+    const ChatFormat& chat = model.host->chat();
     if (chat.chat_template != nullptr) json["chat_template"] = chat.chat_template->source();
     if (!chat.is_none()) json["chat_format"] = chat.is_plain ? "plain" : "template";
-    const SessionOptions& session = first.options.host.scheduler.session;
-    json["model_fingerprint"] = first.host->fingerprint();
+    const SessionOptions& session = model.options.host.scheduler.session;
+    json["model_fingerprint"] = model.host->fingerprint();
     json["cache"] = {{"layout", session.layout}, {"kv_type_k", session.kv_type_k}, {"kv_type_v", session.kv_type_v}};
   }
-  answer(asked, json);
+  return json;
 }
 
 void Service::scheduler(const Asked& asked) {
@@ -214,17 +249,7 @@ struct Service::Watch {
 };
 
 void Service::cache_events(const Asked& asked) {
-  const std::string& query = asked.exchange->request().query;
-  constexpr std::string_view kModel = "model=";
-  Json body = Json::object();
-  if (query.starts_with(kModel)) body["model"] = query.substr(kModel.size());
-  std::optional<ApiError> unknown;
-  Loaded* const model = model_of(body, &unknown);
-  if (model == nullptr) return answer(asked, *unknown);
-  with_host(*model, [this, asked, model](Result<std::shared_ptr<Host>> host) {
-    if (host) return watch(asked, *model, *host);
-    answer(asked, ApiError{.status = 500, .code = "model_not_loaded", .message = host.error().message()});
-  });
+  with_named(asked, [this, asked](Loaded& model, const std::shared_ptr<Host>& host) { watch(asked, model, host); });
 }
 
 void Service::watch(const Asked& asked, Loaded& model, const std::shared_ptr<Host>& host) {

@@ -293,6 +293,8 @@ def check_about(bench):
         check(ask(server, 'GET', '/ready').json == {'status': 'ready'}, '/ready')
         props = ask(server, 'GET', '/props').json
         check(props['total_slots'] == 64 and props['default_generation_settings']['n_ctx'] == 1024, f'/props: {props}')
+        params = props['default_generation_settings']['params']
+        check((params['temperature'], params['top_p'], params['top_k']) == (0.7, 0.95, 0), f'/props: {params}')
         model = ask(server, 'GET', '/v1/models/tales').json
         check(ask(server, 'GET', '/v1/models').json == {'object': 'list', 'data': [model]}, '/v1/models')
         check((model['id'], model['object'], model['owned_by'], model['max_model_len']) ==

@@ -178,7 +178,7 @@ def check_chunked_body(bench):
 
 def check_paths_and_methods(bench):
     with bench.server() as server:
-        for method, path in (('GET', '/'), ('GET', '/v2/models'), ('POST', '/v1/chat'), ('GET', '/v1/models/')):
+        for method, path in (('GET', '/page'), ('GET', '/v2/models'), ('POST', '/v1/chat'), ('GET', '/v1/models/')):
             expect_error(ask(server, method, path), f'{method} {path}', 404, 'unknown_url')
         expect_error(ask(server, 'GET', '/v1/models/other'), 'another model', 404, 'model_not_found', 'model', 'other')
         for method, path, allowed in (('GET', '/v1/completions', 'POST'), ('DELETE', '/v1/models', 'GET'),

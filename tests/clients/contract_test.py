@@ -15,6 +15,7 @@ import contract_answers
 import contract_cache
 import contract_life
 import contract_models
+import contract_page
 import contract_refusals
 import contract_tools
 from serving import ROOT, Server, check, failures
@@ -37,8 +38,9 @@ def main():
     parser.add_argument('checks', nargs='*')
     a = parser.parse_args()
     bench = Bench(os.path.abspath(a.program), os.path.abspath(a.models))
-    checks = {name: run for part in (contract_answers, contract_refusals, contract_life, contract_models, contract_tools,
-                         contract_cache)
+    parts = (contract_answers, contract_refusals, contract_life, contract_models, contract_page, contract_tools,
+             contract_cache)
+    checks = {name: run for part in parts
               for name, run in vars(part).items() if name.startswith('check_')}
     for name in a.checks or checks:
         begin = time.monotonic()

@@ -54,7 +54,7 @@ class Server:
     def _port(self):
         text = b''
         end = time.monotonic() + PATIENCE
-        while not (found := re.search(rb' at http://127\.0\.0\.1:(\d+)', text)):
+        while not (found := re.search(rb' at http://[\d.]+:(\d+)', text)):
             ready, _, _ = select.select([self.process.stdout], [], [], max(0.0, end - time.monotonic()))
             more = os.read(self.process.stdout.fileno(), 4096) if ready else b''
             if not more:

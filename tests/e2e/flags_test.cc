@@ -391,6 +391,7 @@ std::map<std::string, Good> good_values(const std::string& text, const std::stri
       {"--api-key-file", {keep(folder + "/keys.txt")}},
       {"--shared-cache", {"\n", Shows::differs, {"--api-key-file", keep(folder + "/keys.txt")}}},
       {"--cors", {"http://a.example"}},
+      {"--no-page", {"\n"}},
       {"--strict-model", {"\n"}},
       {"--strict-fields", {"\n"}},
       {"--max-body", {"1K"}},

@@ -58,6 +58,22 @@ std::string lower_case(std::string_view text) {
   return lower;
 }
 
+std::optional<std::string> percent_decoded(std::string_view text) {
+  std::string decoded;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '%') {
+      decoded += text[i];
+      continue;
+    }
+    if (i + 2 >= text.size()) return {};
+    const int high = hex_digit(text[i + 1]), low = hex_digit(text[i + 2]);
+    if (high < 0 || low < 0) return {};
+    decoded += static_cast<char>(high * 16 + low);
+    i += 2;
+  }
+  return decoded;
+}
+
 bool parse_target(std::string_view target, HttpRequest& request) {
   // Clients send "http://host/path" to proxies; a server must accept it too.
   if (const size_t scheme = target.find("://"); scheme != target.npos && target.front() != '/') {
@@ -66,19 +82,9 @@ bool parse_target(std::string_view target, HttpRequest& request) {
   }
   const size_t mark = target.find('?');
   request.query = mark == target.npos ? "" : target.substr(mark + 1);
-  target = target.substr(0, mark);
-  request.path.clear();
-  for (size_t i = 0; i < target.size(); ++i) {
-    if (target[i] != '%') {
-      request.path += target[i];
-      continue;
-    }
-    if (i + 2 >= target.size()) return false;
-    const int high = hex_digit(target[i + 1]), low = hex_digit(target[i + 2]);
-    if (high < 0 || low < 0) return false;
-    request.path += static_cast<char>(high * 16 + low);
-    i += 2;
-  }
+  auto path = percent_decoded(target.substr(0, mark));
+  if (!path) return false;
+  request.path = std::move(*path);
   return true;
 }
 

@@ -10,6 +10,8 @@
 namespace kvasir::serve {
 
 std::string lower_case(std::string_view text);
+/// Replaces %XX escapes; nothing if one is invalid.
+std::optional<std::string> percent_decoded(std::string_view text);
 /// Sets path and query. Returns false if an escape is invalid.
 bool parse_target(std::string_view target, HttpRequest& request);
 

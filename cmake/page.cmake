@@ -1,0 +1,12 @@
+# The page of `kvasir serve` as a source file, made from src/serve/page/page.html, which web/ builds.
+set(page_file ${PROJECT_SOURCE_DIR}/src/serve/page/page.html)
+set_property(DIRECTORY ${PROJECT_SOURCE_DIR} APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${page_file})
+file(READ ${page_file} KVASIR_PAGE)
+file(SHA256 ${page_file} KVASIR_PAGE_HASH)
+string(SUBSTRING "${KVASIR_PAGE_HASH}" 0 32 KVASIR_PAGE_HASH)
+string(REGEX MATCH "Content-Security-Policy\" content=\"([^\"]+)\"" matched "${KVASIR_PAGE}")
+set(KVASIR_PAGE_POLICY "${CMAKE_MATCH_1}")
+if(NOT KVASIR_PAGE_POLICY OR KVASIR_PAGE MATCHES "[)]kvasir\"")
+  message(FATAL_ERROR "${page_file} has no Content-Security-Policy, or the end of the literal that it is put into")
+endif()
+configure_file(${PROJECT_SOURCE_DIR}/cmake/page.cc.in ${PROJECT_BINARY_DIR}/generated/page.cc @ONLY)
